@@ -261,7 +261,7 @@ def _trees(title: str, rows: int, columns: int, ours: Any, rivals: dict[str, Cal
 def _boosters() -> dict[str, Callable[[int], Any]]:
     """Those that are installed."""
     found = {"HistGradientBoosting": lambda threads: HistGradientBoostingClassifier(max_iter=100, early_stopping=False)}
-    lossguide = {"max_leaves": 31, "max_depth": 0, "grow_policy": "lossguide", "tree_method": "hist"}
+    lossguide = {"max_leaf_nodes": 31, "max_depth": 0, "grow_policy": "lossguide", "tree_method": "hist"}
     for module, name, options in (
         ("lightgbm", "LGBMClassifier", {"num_leaves": 31, "verbose": -1}),
         ("xgboost", "XGBClassifier", {"learning_rate": 0.1, **lossguide}),

@@ -64,8 +64,8 @@ def quality(most: int = 4_000) -> None:
         if X.shape[1] > 100:
             pca = er.PCA(40).fit(X)
             X, X_new = pca.transform(X), pca.transform(X_new)
-        plain = er.KNNClassifier(k=3).fit(X, y)
-        learned = er.KNNClassifier(k=3, features=er.LargeMarginMetric(k=3)).fit(X, y)
+        plain = er.KNNClassifier(n_neighbors=3).fit(X, y)
+        learned = er.KNNClassifier(n_neighbors=3, features=er.LargeMarginMetric(n_neighbors=3)).fit(X, y)
         errors = [1 - machine.score(X_new, y_new) for machine in (plain, learned)]
         metric = learned.features_
         print(
@@ -112,9 +112,9 @@ def large_margin(n: int = 9_000, d: int = 27, rounds: int = 100) -> None:
     y = random.integers(0, 10, n)
     X = random.normal(size=(10, d))[y] + random.normal(size=(n, d)) * np.geomspace(0.5, 2.0, d)
     X /= 3.0  # neighbours at about the margin
-    ours = er.LargeMarginMetric(k=3, margin=1.0, max_iter=200)
+    ours = er.LargeMarginMetric(n_neighbors=3, margin=1.0, max_iter=200)
 
-    loss = er.LargeMarginMetric(k=3, margin=1.0)._triplets(design_of(X), np.ones(n), y)
+    loss = er.LargeMarginMetric(n_neighbors=3, margin=1.0)._triplets(design_of(X), np.ones(n), y)
 
     def objective(P: np.ndarray) -> float:
         return loss(X @ P.T)[0]
@@ -134,7 +134,7 @@ def large_margin_memory(n: int = 9_000, d: int = 27) -> None:
         "random = np.random.default_rng(0)\n"
         f"y = random.integers(0, 10, {n})\n"
         f"X = random.normal(size=(10, {d}))[y] + random.normal(size=({n}, {d}))\n"
-        "er.LargeMarginMetric(k=3, max_iter=200).fit(X, y)\n"
+        "er.LargeMarginMetric(n_neighbors=3, max_iter=200).fit(X, y)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
     )
     found = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True)

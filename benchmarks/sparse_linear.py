@@ -37,7 +37,7 @@ def elastic_net(data: Data, times: float) -> None:
     C = times * problems.critical_C(data) * RATIO
     alpha, l1_ratio = scales.to_elastic_net(C, RATIO, data.n)
     machines = {
-        OURS: er.ElasticNet(C=C, ratio=RATIO),
+        OURS: er.ElasticNet(C=C, l1_ratio=RATIO),
         "sklearn": ElasticNet(alpha=alpha, l1_ratio=l1_ratio, tol=1e-6, max_iter=100_000),
         "celer": CelerElasticNet(alpha=alpha, l1_ratio=l1_ratio, tol=1e-6),
         "skglm": SkglmElasticNet(alpha=alpha, l1_ratio=l1_ratio, tol=1e-6),

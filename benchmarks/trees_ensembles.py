@@ -34,7 +34,7 @@ Machines = dict[str, Callable[..., Any]]
 def boosters(regression: bool = False, rounds: int = ROUNDS) -> Machines:
     """Makers of machines with like settings: rounds, leaves, rate, at least 20 rows (or their weight) in a leaf."""
     threads = settings().threads
-    xgb = {"max_leaves": LEAVES, "max_depth": 0, "grow_policy": "lossguide", "tree_method": "hist"}
+    xgb = {"max_leaf_nodes": LEAVES, "max_depth": 0, "grow_policy": "lossguide", "tree_method": "hist"}
     light = {"num_leaves": LEAVES, "learning_rate": RATE, "n_jobs": threads, "verbose": -1}
     sklearn = {"max_leaf_nodes": LEAVES, "learning_rate": RATE, "early_stopping": False}
     return {

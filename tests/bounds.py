@@ -146,7 +146,7 @@ def feature_fits() -> Fits:
     for kernel in (er.kernels.RandomWalk(0.01), er.kernels.RandomWalk(0.1, length=3), er.kernels.WeisfeilerLehman(2)):
         yield f"{kernel}", lambda kernel=kernel: kernel([square, path])
     for weights in ("uniform", "distance"):
-        yield f"neighbours {weights}", fit(er.KNNClassifier(k="loo", weights=weights), y=TWO)
+        yield f"neighbours {weights}", fit(er.KNNClassifier(n_neighbors="loo", weights=weights), y=TWO)
     yield "kernel neighbours", fit(er.KNNRegressor(features=GAUSSIAN))
     yield "sparse neighbours", fit(er.KNNRegressor(), THIN)
 
@@ -185,10 +185,10 @@ def tree_fits() -> Fits:
         yield f"forest {criterion}", fit(er.ForestClassifier(3, criterion=criterion, random_state=0), FRAME, THREE)
     for criterion in ("squared", "absolute"):
         yield f"tree {criterion}", fit(er.TreeRegressor(criterion=criterion, max_features=2), FRAME)
-    yield "tree of targets", fit(er.TreeRegressor(max_leaves=5), X, X[:, :2])
+    yield "tree of targets", fit(er.TreeRegressor(max_leaf_nodes=5), X, X[:, :2])
     holes = np.where(X > 1.5, np.nan, X)
     for machine, y in (
-        (er.ForestRegressor(3, max_leaves=4), Y),
+        (er.ForestRegressor(3, max_leaf_nodes=4), Y),
         (er.ForestClassifier(3), TWO),
         (er.TreeClassifier(), TWO),
     ):
@@ -203,12 +203,12 @@ def tree_fits() -> Fits:
         yield f"boosting {loss}", fit(er.BoostingClassifier(loss, n_estimators=3, early_stopping=True), FRAME, TWO)
     yield "boosting on few bins", fit(er.BoostingRegressor(n_estimators=2, max_bins=8), X)
     large = np.tile(X, (1200, 1))  # large enough for threads that meet
-    yield "boosting in a team", fit(er.BoostingClassifier(n_estimators=2, max_leaves=4), large, np.tile(TWO, 1200))
+    yield "boosting in a team", fit(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=4), large, np.tile(TWO, 1200))
     yield "boosting of three", fit(er.BoostingClassifier(n_estimators=3), holes, THREE)
-    yield "boosting with rules", fit(er.BoostingRegressor(n_estimators=3, monotone_constraints=[1, 0, 0, 0]))
+    yield "boosting with rules", fit(er.BoostingRegressor(n_estimators=3, monotonic_cst=[1, 0, 0, 0]))
     yield (
         "boosting deep",
-        fit(er.BoostingRegressor(n_estimators=2, max_leaves=None, max_depth=9, min_samples_leaf=1), X),
+        fit(er.BoostingRegressor(n_estimators=2, max_leaf_nodes=None, max_depth=9, min_samples_leaf=1), X),
     )
     yield "adaboost", fit(er.AdaBoostClassifier(n_estimators=3), FRAME, THREE)
     yield "reasons", explained

@@ -123,5 +123,5 @@ OF_ONE_WEIGHT = {
     "none": lambda penalty, w: 0.0,
     "l1": lambda penalty, w: abs(w),
     "l2": lambda penalty, w: w**2 / 2,
-    "elastic_net": lambda penalty, w: penalty.ratio * abs(w) + (1 - penalty.ratio) / 2 * w**2,
+    "elastic_net": lambda penalty, w: penalty.l1_ratio * abs(w) + (1 - penalty.l1_ratio) / 2 * w**2,
 }

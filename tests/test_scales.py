@@ -199,7 +199,7 @@ def test_bad_values_are_named(to_C, from_C, value):
 def test_bad_ratios_and_nus_are_named():
     with pytest.raises(EmpiriskError, match=r"l1_ratio=1\.5"):
         scales.from_elastic_net(1.0, 1.5, 10)
-    with pytest.raises(EmpiriskError, match=r"ratio=-0\.5"):
+    with pytest.raises(EmpiriskError, match=r"l1_ratio=-0\.5"):
         scales.to_elastic_net(1.0, -0.5, 10)
     with pytest.raises(EmpiriskError, match=r"nu=1\.5"):
         scales.from_nu(1.5, 10)

@@ -69,6 +69,7 @@ _HOMES = homes_of(
         "problem": "Point Problem",
         "projections.contrastive": "ContrastiveMetric",
         "projections.dictionary": "Dictionary",
+        "projections.learned_kernel": "LearnedKernel",
         "projections.metric": "LargeMarginMetric",
         "projections.pca": "PCA",
         "settings": "config",

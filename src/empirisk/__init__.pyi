@@ -56,6 +56,7 @@ from empirisk.problem import Point as Point
 from empirisk.problem import Problem as Problem
 from empirisk.projections.contrastive import ContrastiveMetric as ContrastiveMetric
 from empirisk.projections.dictionary import Dictionary as Dictionary
+from empirisk.projections.learned_kernel import LearnedKernel as LearnedKernel
 from empirisk.projections.metric import LargeMarginMetric as LargeMarginMetric
 from empirisk.projections.pca import PCA as PCA
 from empirisk.settings import config as config

@@ -129,6 +129,10 @@ class Unsuitable(EmpiriskError):
     """Parts that have no meaning together: a loss, penalty, solver or feature map that do not fit."""
 
 
+class UnknownParameter(EmpiriskError, TypeError):
+    """A constructor, or ``set_params``, was given a parameter that the estimator does not have."""
+
+
 class MissingExtra(EmpiriskError, ImportError):
     """A part of Empirisk needs packages that are not installed; the message names the line that installs them."""
 

@@ -6,13 +6,12 @@ from inspect import signature
 from numbers import Real
 from typing import Any, TypeGuard
 
-from sklearn.base import BaseEstimator
-
 from empirisk import state
 from empirisk.errors import EmpiriskError, did_you_mean
+from empirisk.names import Estimator
 
 
-class Part(BaseEstimator):
+class Part(Estimator):
     """A loss, penalty, map or solver: parameters in, mathematics out, no fitted state.
 
     Parts have ``get_params`` and ``set_params``, so ``clone`` copies them and a grid search reaches into them.

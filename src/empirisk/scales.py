@@ -105,7 +105,7 @@ def to_lasso(C: float, n: float) -> float:
 
 
 def from_elastic_net(alpha: float, l1_ratio: float, n: float) -> tuple[float, float]:
-    """C = 1 / (2 n alpha) and ratio = l1_ratio, from scikit-learn's ``ElasticNet(alpha, l1_ratio)``.
+    """C = 1 / (2 n alpha) and l1_ratio, from scikit-learn's ``ElasticNet(alpha, l1_ratio)``.
 
     Its objective is  alpha (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2) + 1/(2n) sum r^2.
 
@@ -115,13 +115,13 @@ def from_elastic_net(alpha: float, l1_ratio: float, n: float) -> tuple[float, fl
     return from_lasso(alpha, n), _ratio(l1_ratio, "l1_ratio")
 
 
-def to_elastic_net(C: float, ratio: float, n: float) -> tuple[float, float]:
-    """alpha = 1 / (2 n C) and l1_ratio = ratio, for scikit-learn's ``ElasticNet(alpha, l1_ratio)``.
+def to_elastic_net(C: float, l1_ratio: float, n: float) -> tuple[float, float]:
+    """alpha = 1 / (2 n C) and l1_ratio, for scikit-learn's ``ElasticNet(alpha, l1_ratio)``.
 
-    >>> to_elastic_net(0.1, ratio=0.7, n=50)
+    >>> to_elastic_net(0.1, l1_ratio=0.7, n=50)
     (0.1, 0.7)
     """
-    return to_lasso(C, n), _ratio(ratio, "ratio")
+    return to_lasso(C, n), _ratio(l1_ratio, "l1_ratio")
 
 
 def from_glm(alpha: float, n: float) -> float:

@@ -39,7 +39,7 @@ def test_the_tree_is_that_of_scipy(method):
     np.testing.assert_array_equal(machine.cut(7), machine.labels_)
     height = expected[-21:-19, 2].mean()
     assert partition(machine.cut(height=height)) == partition(fcluster(expected, height, "distance"))
-    far = er.Hierarchical(method, distance_limit=height).fit(X)
+    far = er.Hierarchical(method, distance_threshold=height).fit(X)
     np.testing.assert_array_equal(far.labels_, machine.cut(height=height))
     # Numbered from the first row on.
     assert machine.labels_[0] == 0
@@ -151,8 +151,8 @@ def test_small_steps_and_smaller_matrices_change_nothing(monkeypatch):
         ({"linkage": "median"}, "linkage='median' is not known"),
         ({"n_clusters": 0}, "n_clusters=0"),
         ({"n_clusters": 601}, "exceeds the 600 distinct rows"),
-        ({"n_clusters": 2, "distance_limit": 1.0}, "give one of them"),
-        ({"distance_limit": -1.0}, "distance_limit"),
+        ({"n_clusters": 2, "distance_threshold": 1.0}, "give one of them"),
+        ({"distance_threshold": -1.0}, "distance_threshold"),
         ({"cells": 1}, "cells=1"),
     ],
 )

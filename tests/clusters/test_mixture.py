@@ -285,10 +285,13 @@ def test_rows_without_a_density_are_refused(kind, rows, message):
         (er.GaussianMixture(301), "n_components=301 exceeds the 300 distinct rows"),
         (er.GaussianMixture(init="best"), "init='best'"),
         (er.GaussianMixture(2, init=np.zeros((3, 3))), "2 finite means of 3 columns"),
-        (er.GaussianMixture(floor=0.0), "floor=0.0"),
+        (er.GaussianMixture(reg_covar=0.0), "reg_covar=0.0"),
         (er.GaussianMixture(covariance_type="diag"), "covariance_type='diag'"),
-        (er.GaussianMixture(floor=5e-324), "floor=5e-324 is below 1e-14, where variances are rounding; give at least"),
-        (er.GaussianDensity(floor=1e-100), "floor=1e-100 is below 1e-14, .* or 0 for none"),
+        (
+            er.GaussianMixture(reg_covar=5e-324),
+            "reg_covar=5e-324 is below 1e-14, where variances are rounding; give at least",
+        ),
+        (er.GaussianDensity(reg_covar=1e-100), "reg_covar=1e-100 is below 1e-14, .* or 0 for none"),
     ],
 )
 def test_bad_arguments_are_refused_in_a_sentence(machine, message):
@@ -300,9 +303,11 @@ def test_rows_that_leave_a_direction_without_variance_need_a_floor_or_a_diagonal
     few = np.random.default_rng(0).normal(size=(4, 10))
     dependent = np.column_stack([X, X @ [1.0, 2.0, 0.5]])
     for rows in (few, dependent):
-        with pytest.raises(EmpiriskError, match=r"covariance_type='diagonal', or a floor above 0, such as floor=1e-6"):
-            er.GaussianDensity(floor=0.0).fit(rows)
-        for machine in (er.GaussianDensity("diagonal", floor=0.0), er.GaussianDensity(), er.GaussianMixture(2)):
+        with pytest.raises(
+            EmpiriskError, match=r"covariance_type='diagonal', or a reg_covar above 0, such as reg_covar=1e-6"
+        ):
+            er.GaussianDensity(reg_covar=0.0).fit(rows)
+        for machine in (er.GaussianDensity("diagonal", reg_covar=0.0), er.GaussianDensity(), er.GaussianMixture(2)):
             assert np.isfinite(machine.fit(rows).score(rows))
 
 
@@ -311,7 +316,7 @@ def test_rows_that_leave_a_direction_without_variance_need_a_floor_or_a_diagonal
 def test_the_smallest_floors_leave_a_density_where_columns_depend_on_each_other(floor, columns):
     random = np.random.default_rng(0)
     dependent = random.normal(size=(60, 1)) * random.normal(size=columns)
-    for machine in (er.GaussianDensity(floor=floor), er.GaussianMixture(2, floor=floor, random_state=0)):
+    for machine in (er.GaussianDensity(reg_covar=floor), er.GaussianMixture(2, reg_covar=floor, random_state=0)):
         assert np.isfinite(machine.fit(dependent).score(dependent))
     one_hot = np.eye(2)[random.integers(0, 2, 30)]
-    assert np.isfinite(er.GaussianDensity(floor=floor).fit(one_hot).score(one_hot))
+    assert np.isfinite(er.GaussianDensity(reg_covar=floor).fit(one_hot).score(one_hot))

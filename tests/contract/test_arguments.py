@@ -40,7 +40,7 @@ def test_a_whole_number_beyond_all_floats_is_infinite_or_refused():
         (BoxCox(), "power"),
         (er.Classifier(loss=er.losses.SoftHinge()), "loss__margin"),
         (er.TreeClassifier(), "max_depth"),
-        (er.TreeClassifier(), "min_gain"),
+        (er.TreeClassifier(), "min_impurity_decrease"),
         (er.TreeClassifier(), "max_features"),
         (er.AdaBoostClassifier(), "learning_rate"),
         (er.PCA(), "max_time"),

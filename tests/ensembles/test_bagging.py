@@ -40,7 +40,7 @@ def test_the_vote_is_the_members_vote(classes):
     shares = np.stack([(votes == k).mean(axis=0) for k in range(3)], axis=1)
     np.testing.assert_allclose(bag.predict_proba(X[400:]), shares)
     assert np.array_equal(bag.predict(X[400:]), shares.argmax(axis=1))
-    mean = er.BaggingClassifier(er.TreeClassifier(max_depth=3), 15, vote="mean", random_state=0).fit(X[:400], y[:400])
+    mean = er.BaggingClassifier(er.TreeClassifier(max_depth=3), 15, voting="soft", random_state=0).fit(X[:400], y[:400])
     np.testing.assert_allclose(
         mean.predict_proba(X[400:]), np.mean([m.predict_proba(X[400:]) for m in mean.estimators_], axis=0)
     )
@@ -283,8 +283,8 @@ def test_callbacks_follow_and_stop_a_fit(classes):
     [
         (er.BaggingClassifier(n_estimators=0), "n_estimators=0 must be"),
         (er.BaggingClassifier(max_samples=1.5), "max_samples=1.5 must be"),
-        (er.BaggingClassifier(vote="loud"), "vote='loud' is not known"),
-        (er.BaggingClassifier(LinearSVC(), vote="mean"), "vote='mean' needs probabilities"),
+        (er.BaggingClassifier(voting="loud"), "voting='loud' is not known"),
+        (er.BaggingClassifier(LinearSVC(), voting="soft"), "voting='soft' needs probabilities"),
         (er.BaggingRegressor(max_time=-1), "max_time=-1 must be"),
         (er.BaggingClassifier(class_weight="even"), "class_weight='even' is not known"),
     ],

@@ -75,7 +75,7 @@ def test_ensembles_of_numbers_tell_about_their_members():
 def test_a_vote_is_that_of_scikit_learn(vote, three_classes):
     X, y = three_classes
     machines = [er.LogisticRegression(), er.TreeClassifier(max_depth=3), er.KNNClassifier(5)]
-    ours = er.VoteClassifier(machines, vote=vote, weights=[2, 1, 1.5]).fit(X, y)
+    ours = er.VoteClassifier(machines, voting=vote, weights=[2, 1, 1.5]).fit(X, y)
     named = [(str(k), machine) for k, machine in enumerate(machines)]
     theirs = VotingClassifier(named, voting=vote, weights=[2, 1, 1.5]).fit(X, y)
     assert np.array_equal(ours.predict(X), theirs.predict(X))
@@ -101,8 +101,8 @@ def test_a_mean_of_machines_is_that_of_scikit_learn(tmp_path):
     ("machine", "message"),
     [
         (er.VoteClassifier([]), "estimators must be a list"),
-        (er.VoteClassifier([er.TreeClassifier()], vote="loud"), "vote='loud' is not known"),
-        (er.VoteClassifier([er.SVM()], vote="soft"), "needs probabilities"),
+        (er.VoteClassifier([er.TreeClassifier()], voting="loud"), "voting='loud' is not known"),
+        (er.VoteClassifier([er.SVM()], voting="soft"), "needs probabilities"),
         (er.VoteClassifier([er.SVM()], weights=[-1]), "weights must be one number"),
         (er.VoteRegressor([er.Ridge(), er.Ridge()], weights=[1]), "weights must be one number"),
     ],
@@ -117,7 +117,7 @@ def test_votes_without_meaning_are_refused(machine, message):
     "machine",
     [
         er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier(max_depth=2)]),
-        er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier(max_depth=2)], vote="soft"),
+        er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier(max_depth=2)], voting="soft"),
         er.VoteRegressor([er.Ridge(), er.TreeRegressor(max_depth=2)]),
     ],
 )

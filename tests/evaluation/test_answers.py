@@ -35,7 +35,7 @@ def check_same(said, machine, X):
         er.ForestClassifier(n_estimators=5),
         er.BaggingClassifier(n_estimators=5),
         er.VoteClassifier(),
-        er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier()], vote="soft"),
+        er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier()], voting="soft"),
         er.BoostingClassifier(n_estimators=5),
         er.AdaBoostClassifier(n_estimators=5),
     ],

@@ -32,7 +32,7 @@ def test_a_validation_curve_is_that_of_scikit_learn():
 
 
 def test_overfitting_is_named_on_a_validation_curve():
-    curve = validation_curve(er.TreeRegressor(), X, F, "max_leaves", [2, 8, 64])
+    curve = validation_curve(er.TreeRegressor(), X, F, "max_leaf_nodes", [2, 8, 64])
     assert curve.best == 8
     assert "underfitting before it; overfitting after it" in curve.diagnosis
     edge = validation_curve(er.Ridge(), X, F, "C", [1e-6, 1.0])

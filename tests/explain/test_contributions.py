@@ -81,7 +81,7 @@ def test_a_vote_about_numbers_is_the_mean_of_its_members():
     target, schema = er.tables.Target.of(frame, "amount"), er.tables.understand(frame, without=["amount"])
     encoder = er.tables.TableEncoder(schema)
     X, y = encoder.fit_transform(frame), target.values(frame)
-    members = [er.Ridge(), er.ForestRegressor(5, random_state=0), er.TreeRegressor(max_leaves=4)]
+    members = [er.Ridge(), er.ForestRegressor(5, random_state=0), er.TreeRegressor(max_leaf_nodes=4)]
     vote = er.VoteRegressor(members, weights=[3, 2, 1]).fit(X, y)
     model = er.tables.TableModel(schema, Pipeline([("e", encoder), ("m", vote)]), target, passed=passed_by(vote, X))
     values = model.explain(frame).sum(axis=1)

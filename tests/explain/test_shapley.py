@@ -57,10 +57,10 @@ def test_every_subset(kind):
     X, score = table()
     y = np.digitize(score, [-0.5, 0.5])
     machine = {
-        "tree": er.TreeClassifier(max_leaves=9),
+        "tree": er.TreeClassifier(max_leaf_nodes=9),
         "forest": er.ForestClassifier(3, random_state=0),
-        "boosting": er.BoostingClassifier(n_estimators=2, max_leaves=6),
-        "regressor": er.TreeRegressor(max_leaves=9),
+        "boosting": er.BoostingClassifier(n_estimators=2, max_leaf_nodes=6),
+        "regressor": er.TreeRegressor(max_leaf_nodes=9),
     }[kind].fit(X, score if kind == "regressor" else y)
     nodes: Nodes = machine.nodes_
     outputs = 3 if kind == "boosting" else nodes.value.shape[1]
@@ -73,7 +73,7 @@ def test_every_subset(kind):
 def test_categories():
     X, score = table(columns=3)
     X[:, 2] = np.arange(len(X)) % 5
-    machine = er.TreeRegressor(max_leaves=8, categorical_features=[2]).fit(X, score + 5 * (X[:, 2] % 2))
+    machine = er.TreeRegressor(max_leaf_nodes=8, categorical_features=[2]).fit(X, score + 5 * (X[:, 2] % 2))
     nodes = machine.nodes_
     assert (nodes.category_start >= 0).any()
     weights = node_weights(nodes, X)
@@ -83,13 +83,13 @@ def test_categories():
 
 def test_they_add_up_to_the_prediction():
     X, score = table(400)
-    machine = er.BoostingRegressor(n_estimators=30, max_leaves=8, random_state=0).fit(X, score)
+    machine = er.BoostingRegressor(n_estimators=30, max_leaf_nodes=8, random_state=0).fit(X, score)
     values = shapley_values(machine.nodes_, node_weights(machine.nodes_, X), X)[:, :, 0]
     predicted = machine.predict(X)
     assert values.sum(axis=1) == pytest.approx(predicted - predicted.mean(), abs=1e-9)
 
 
 def test_no_row_may_come_through_a_node():
-    nodes = er.TreeRegressor(max_leaves=5).fit(*table()).nodes_
+    nodes = er.TreeRegressor(max_leaf_nodes=5).fit(*table()).nodes_
     values = shapley_values(nodes, np.zeros(len(nodes)), table()[0][:3])
     assert np.isfinite(values).all()

@@ -25,7 +25,7 @@ from empirisk.maps.recipes import BoxCox, Logarithm
 from tests import catalog, kernel_catalog
 from tests.files.cases import built, fitted, public_estimators, rows, step_pipelines, target, text_steps
 
-FEW = {"n_estimators": 3, "max_leaves": 4, "max_depth": 3}
+FEW = {"n_estimators": 3, "max_leaf_nodes": 4, "max_depth": 3}
 TEXTS = ["the cat sat on a mat", "a dog and the cat", "dogs sat on mats", "no cat no mat"] * 4
 
 Subject = Callable[[], tuple[Any, Any]]
@@ -186,9 +186,11 @@ def subjects() -> dict[str, Subject]:
         "kernel SVM": machine(er.SVM(features=kernel)),
         "kernel of columns": machine(er.Ridge(features=er.kernels.Anova(order=2))),
         "several kernels": machine(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"]))),
+        "learned kernel": machine(er.Ridge(features=er.LearnedKernel("gaussian", rounds=1))),
+        "learned weights of columns": machine(er.SVM(features=er.LearnedKernel(metric="diagonal", rounds=1))),
         "centred": machine(er.Ridge(features=er.kernels.Centred(er.kernels.Laplacian(2.0)))),
         "kernel neighbours": machine(er.KNNClassifier(features=er.kernels.Gaussian(2.0), weights="distance")),
-        "sparse neighbours": machine(er.KNNRegressor(k="loo"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
+        "sparse neighbours": machine(er.KNNRegressor(n_neighbors="loo"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
         "one class behind a kernel": machine(er.OneClassSVM(features=er.kernels.Gaussian(1.0)), lambda X: None),
         "softmax": machine(er.LogisticRegression(), three_classes),
         "pairs": machine(er.SVM(multiclass="one_vs_one"), three_classes),
@@ -202,11 +204,11 @@ def subjects() -> dict[str, Subject]:
         "tree of three": machine(er.TreeClassifier(max_depth=3), three_classes),
         "tree of targets": machine(er.TreeRegressor(max_depth=2), lambda X: X[:, :2]),
         "forest of three": machine(er.ForestClassifier(3, max_depth=3, random_state=0), three_classes),
-        "boosting of three": machine(er.BoostingClassifier(n_estimators=2, max_leaves=4), three_classes),
+        "boosting of three": machine(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=4), three_classes),
         "adaboost of machines": machine(er.AdaBoostClassifier(er.LogisticRegression(), n_estimators=2)),
         "tree of categories": categories(er.TreeClassifier(max_depth=2)),
         "forest of categories": categories(er.ForestClassifier(2, max_depth=2, random_state=0)),
-        "boosting of categories": categories(er.BoostingClassifier(n_estimators=2, max_leaves=3)),
+        "boosting of categories": categories(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=3)),
         "scalers": machine(
             make_pipeline(
                 MinMaxScaler(),
@@ -239,7 +241,7 @@ def subjects() -> dict[str, Subject]:
             er.ForestClassifier(2, max_depth=2, random_state=0), lambda X: (X[:, :2] > 0).astype(int)
         ),
         "forest of targets": machine(er.ForestRegressor(2, max_depth=2, random_state=0), lambda X: X[:, :2]),
-        "boosting of targets": machine(er.BoostingRegressor(n_estimators=2, max_leaves=3), lambda X: X[:, :2]),
+        "boosting of targets": machine(er.BoostingRegressor(n_estimators=2, max_leaf_nodes=3), lambda X: X[:, :2]),
         "bag of targets": machine(er.BaggingRegressor(n_estimators=2, random_state=0), lambda X: X[:, :2]),
         "boosting of labels": machine(er.BoostingClassifier(n_estimators=2), lambda X: (X[:, :2] > 0).astype(int)),
         "bagging of labels": machine(

@@ -128,7 +128,7 @@ def test_trees_that_point_outside_are_refused(path, machine, name, place, value)
         (er.KNNClassifier(), {"codes_": np.full(60, 7)}),
         (er.KNNClassifier(), {"codes_": np.full(60, -1)}),
         (er.ForestClassifier(n_estimators=2, max_depth=2, random_state=0), {"n_features_in_": 1}),
-        (er.BoostingRegressor(n_estimators=2, max_leaves=3, random_state=0), {"n_estimators_": 50}),
+        (er.BoostingRegressor(n_estimators=2, max_leaf_nodes=3, random_state=0), {"n_estimators_": 50}),
         (er.TreeClassifier(max_depth=2), {"n_features_in_": 1}),
     ],
     ids=lambda value: str(value)[:40],

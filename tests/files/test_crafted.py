@@ -100,9 +100,9 @@ def test_two_representations_at_once(path):
     [
         (er.maps.Polynomial(2), {"degree": 10**9}),
         (er.maps.Periodic(2), {"harmonics": 10**9}),
-        (er.KNNClassifier(), {"k_": 0}),
+        (er.KNNClassifier(), {"n_neighbors_": 0}),
         (er.KNNClassifier(), {"weights": "other"}),
-        (er.KNNRegressor(), {"k_": -(10**18)}),
+        (er.KNNRegressor(), {"n_neighbors_": -(10**18)}),
     ],
     ids=str,
 )
@@ -117,10 +117,10 @@ def test_parameters_that_would_take_for_ever(path, machine, change):
 
 
 def test_a_large_k_is_all_rows(path):
-    machine = fitted(er.KNNClassifier(k=5))
-    crafted(machine, path, k_=10**18)
+    machine = fitted(er.KNNClassifier(n_neighbors=5))
+    crafted(machine, path, n_neighbors_=10**18)
     X = rows(5)
-    everyone = fitted(er.KNNClassifier(k=60)).predict_proba(X)
+    everyone = fitted(er.KNNClassifier(n_neighbors=60)).predict_proba(X)
     np.testing.assert_allclose(er.load(path).predict_proba(X), everyone)
 
 

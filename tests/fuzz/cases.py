@@ -200,6 +200,7 @@ def _kernels() -> tuple[Any, ...]:
         kernels.Gaussian(1.0) + kernels.Linear(),
         kernels.Linear().normalised(),
         er.maps.SeveralKernels([kernels.Gaussian(1.0), kernels.Linear()]),
+        er.LearnedKernel("gaussian", rounds=2),
     )
 
 
@@ -319,7 +320,7 @@ def _centroid(random: Random) -> tuple[Any, str]:
 
 def _knn(random: Random) -> tuple[Any, str]:
     k = "loo" if random.random() < 0.2 else int(random.choice([1, 2, 3, 5]))
-    options = {"k": k, "weights": str(random.choice(["uniform", "distance"])), "features": _features(random)}
+    options = {"n_neighbors": k, "weights": str(random.choice(["uniform", "distance"])), "features": _features(random)}
     if random.random() < 0.5:
         return er.KNNClassifier(**options), "classification"
     return er.KNNRegressor(**options), "regression"

@@ -96,7 +96,7 @@ def _waves(machine: Any) -> bool:
 
 def _lost_in_floor(machine: Any) -> float:
     """How much of a log-density is rounding: variances as small as the floor have that many digits fewer."""
-    return 1.0 + machine.n_features_in_ / max(machine.floor, 1e-14)
+    return 1.0 + machine.n_features_in_ / max(machine.reg_covar, 1e-14)
 
 
 def _has(machine: Any, name: str, none: Any = None, among: tuple[type, ...] = (object,)) -> bool:
@@ -397,7 +397,7 @@ def _decided(case: Case, outcome: Outcome) -> Any:
     machine = outcome.machine
     if outcome.fitted and hasattr(machine, "kneighbors") and isinstance(machine.features, Kernel):
         return _decided_neighbours(case, machine)
-    if outcome.fitted and isinstance(machine, er.VoteClassifier) and machine.vote == "hard":
+    if outcome.fitted and isinstance(machine, er.VoteClassifier) and machine.voting == "hard":
         return _decided_votes(case, machine)
     return slice(None)
 
@@ -415,7 +415,7 @@ def _decided_neighbours(case: Case, machine: Any) -> np.ndarray:
     decided = np.all(np.diff(squares, axis=1) > rounding, axis=1) & np.all(
         (squares == 0) | (squares > rounding), axis=1
     )
-    return decided if machine.k != "loo" or decided.all() else np.zeros_like(decided)
+    return decided if machine.n_neighbors != "loo" or decided.all() else np.zeros_like(decided)
 
 
 def _decided_votes(case: Case, machine: Any) -> np.ndarray:

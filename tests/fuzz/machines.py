@@ -140,7 +140,7 @@ def _grown(random: Random) -> dict[str, Any]:
     """What all trees have."""
     return {
         "max_depth": of(random, None, None, 1, 2),
-        "max_leaves": of(random, None, None, 3),
+        "max_leaf_nodes": of(random, None, None, 3),
         "min_samples_leaf": of(random, 1, 1, 2),
         "random_state": 0,
     }
@@ -161,7 +161,7 @@ def _bagging(cls: type, random: Random) -> Drawn:
     others = (er.LogisticRegression(), er.KNNClassifier()) if classes else (er.Ridge(), er.KNNRegressor())
     machine = cls(of(random, None, None, *others), FEW, bootstrap=chance(random, 0.7), random_state=0)
     machine.set_params(max_features=of(random, None, None, 1))
-    return Drawn(machine.set_params(vote=of(random, "majority", "mean")) if classes else machine)
+    return Drawn(machine.set_params(voting=of(random, "hard", "soft")) if classes else machine)
 
 
 def _boosting(cls: type, random: Random) -> Drawn:
@@ -170,7 +170,7 @@ def _boosting(cls: type, random: Random) -> Drawn:
     if chance(random, 0.4):
         loss = parts.margin_loss(random) if classes else parts.residual_loss(random)
     options = _grown(random) | {"min_samples_leaf": of(random, None, 1, 2)}
-    early = {"early_stopping": True, "patience": 1} if chance(random, 0.15) else {}
+    early = {"early_stopping": True, "n_iter_no_change": 1} if chance(random, 0.15) else {}
     options |= {"learning_rate": of(random, 0.1, 1.0), "subsample": of(random, 1.0, 1.0, 0.5)} | early
     return Drawn(cls(loss, n_estimators=FEW, **options))
 
@@ -184,7 +184,7 @@ def _vote(cls: type, random: Random) -> Drawn:
     weights = of(random, None, [1.0, 2.0])
     if issubclass(cls, er.VoteClassifier):
         members = [er.TreeClassifier(max_depth=2), er.LogisticRegression()]
-        return Drawn(cls(members, vote=of(random, "hard", "soft"), weights=weights))
+        return Drawn(cls(members, voting=of(random, "hard", "soft"), weights=weights))
     return Drawn(cls([er.TreeRegressor(max_depth=2), er.Ridge()], weights=weights))
 
 
@@ -202,7 +202,7 @@ def _kmeans(cls: type, random: Random) -> Drawn:
 
 
 def _hierarchical(cls: type, random: Random) -> Drawn:
-    cut = of(random, {"n_clusters": 2}, {"n_clusters": 1}, {}, {"distance_limit": 1.0})
+    cut = of(random, {"n_clusters": 2}, {"n_clusters": 1}, {}, {"distance_threshold": 1.0})
     linkage = of(random, "single", "complete", "average", "ward")
     cells = 4 if chance(random, 0.15) else None
     options = {"squared": chance(random, 0.3), "cells": cells, "random_state": 0} | cut
@@ -215,13 +215,13 @@ def _floor(random: Random) -> float:
 
 def _mixture(cls: type, random: Random) -> Drawn:
     kind = of(random, "full", "tied", "diagonal", "spherical")
-    options = {"init": of(random, "k-means", "random"), "floor": _floor(random), "n_init": of(random, 1, 2)}
+    options = {"init": of(random, "k-means", "random"), "reg_covar": _floor(random), "n_init": of(random, 1, 2)}
     return Drawn(cls(of(random, 1, 2, 3), kind, random_state=0, **options))
 
 
 def _density(cls: type, random: Random) -> Drawn:
     kind = of(random, "full", "diagonal", "spherical")
-    return Drawn(cls(kind, quantile=of(random, 0.05, 0.0, 0.5), floor=_floor(random)))
+    return Drawn(cls(kind, quantile=of(random, 0.05, 0.0, 0.5), reg_covar=_floor(random)))
 
 
 def _pca(cls: type, random: Random) -> Drawn:

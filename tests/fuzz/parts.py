@@ -34,8 +34,8 @@ MISSING = tuple(name for name in OPTIONAL if not installed(name))
 @functools.cache
 def public_classes() -> dict[str, type]:
     """Every public class with parameters that can be made here: machines, maps, kernels, losses and whatever comes."""
-    found = {name: _found(name) for name in EXPORTS}
-    return {name: cls for name, cls in found.items() if inspect.isclass(cls) and _is_whole(cls)}
+    found = {cls: name for name in EXPORTS if inspect.isclass(cls := _found(name))}  # one name for each
+    return {name: cls for cls, name in found.items() if _is_whole(cls)}
 
 
 def _found(name: str) -> Any:
@@ -126,6 +126,8 @@ def features(random: Random, kernels: bool = True, learns: bool = False) -> Any:
     if random.random() < 0.5:
         return None
     if learns and kernels and random.random() < 0.1:
+        return er.LearnedKernel(*pick(random, [("gaussian", 2), ("laplacian", 1, "diagonal")]))
+    if learns and kernels and random.random() < 0.1:
         return er.maps.SeveralKernels([kernel(random), er.kernels.Linear()], norm=int(random.choice([1, 2])))
     return kernel(random) if kernels and random.random() < 0.6 else explicit_map(random)
 
@@ -136,8 +138,8 @@ def solver(random: Random) -> Any:
     varied = (
         solvers.ClosedForm(str(random.choice(["cholesky", "svd"]))),
         solvers.Decomposition(4),
-        solvers.DoublyStochastic(batch=8, columns=16),
-        solvers.EarlyStopping(solvers.Newton(), patience=2),
+        solvers.DoublyStochastic(batch_size=8, columns=16),
+        solvers.EarlyStopping(solvers.Newton(), n_iter_no_change=2),
         solvers.GradientDescent(str(random.choice(["backtracking", "exact", "bold_driver"]))),
         solvers.Perceptron(average=True),
         solvers.Proximal(accelerated=False),

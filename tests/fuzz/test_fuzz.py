@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 #: Of the equation above all, and of every public class.
 BATCHES, EACH = 15, 10
 #: Machines drawn of every class, and of what stands in their slots: enough to see every part.
-DRAWS, SLOTS = 100, 20_000
+DRAWS, SLOTS = 300, 20_000
 #: What longer runs have found, once: the smallest seed of each kind of fault.
 FOUND = {
     "a projection without directions wrote into memory that was not its own": (8007675,),

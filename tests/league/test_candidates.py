@@ -112,8 +112,8 @@ def test_many_rows_need_few_folds():
 def test_numbers_get_large_trees_where_rows_are_many():
     by_name = {candidate.name: candidate for candidate in candidates.REGRESSORS}
     few, many = size(classes=0), size(rows=20_000, classes=0)
-    assert max(machine.max_leaves for machine in by_name["boosting"].machines(few)) == 31
-    assert max(machine.max_leaves for machine in by_name["boosting"].machines(many)) == 400
+    assert max(machine.max_leaf_nodes for machine in by_name["boosting"].machines(few)) == 31
+    assert max(machine.max_leaf_nodes for machine in by_name["boosting"].machines(many)) == 400
     assert [by_name["forest"].machines(one)[0].n_estimators for one in (few, many)] == [300, 100]
     assert len(by_name["kernel_ridge"].machines(few)) == 5
     assert len(by_name["kernel_ridge"].machines(many)) == 2

@@ -223,7 +223,7 @@ def test_there_is_a_result_however_short_the_time(tmp_path):
 def test_looking_at_the_winner_takes_no_longer_than_it_may():
     found = plan(Request(table(3000), "y"))
     metric = judge.metric_for(None, found.classes, False)
-    pipeline = found.pipeline(er.KNNClassifier(k=5)).fit(found.frame[found.train], found.y[found.train])
+    pipeline = found.pipeline(er.KNNClassifier(n_neighbors=5)).fit(found.frame[found.train], found.y[found.train])
     assert judge.importances(found, pipeline, metric, 0, seconds=-1.0) == []
     assert judge.importances(found, pipeline, metric, 0)[0][0] == "a"
 
@@ -335,7 +335,7 @@ def test_exact_distances_of_sparse_rows_end_with_the_time():
     """Rows whose nearest ones are not certain are compared one by one, and the flag is looked at before each."""
     random = np.random.default_rng(0)
     X = sparse.csr_array((random.random((200, 40)) < 0.1).astype(float))  # equal distances abound
-    machine = er.KNNClassifier(k=15).fit(X, random.integers(0, 2, 200))
+    machine = er.KNNClassifier(n_neighbors=15).fit(X, random.integers(0, 2, 200))
     looks = iter(range(1000))
     with pytest.raises(Stopped), stopping(lambda: next(looks) > 3):
         machine.predict(X)

@@ -26,7 +26,7 @@ def waves(rows=700):
 
 def test_members_that_are_fitted_are_joined_as_they_are():
     X, y = waves().select("a", "b", "c").to_numpy(), waves()["y"].to_numpy()
-    parts = [er.Ridge(), er.TreeRegressor(max_leaves=8)]
+    parts = [er.Ridge(), er.TreeRegressor(max_leaf_nodes=8)]
     whole = votes(parts, 0)[1].fit(X, y)
     joined = votes(parts, 0)[1]
     fitted = [part.fit(X, y) for part in parts]
@@ -84,14 +84,14 @@ def test_settings_around_the_best_are_tried_where_time_is_left():
 
 
 def test_around_changes_one_thing_at_a_time():
-    boosting = er.BoostingRegressor(n_estimators=100, learning_rate=0.1, max_leaves=31)
-    changed = [(one.learning_rate, one.n_estimators, one.max_leaves) for one in candidates.around(boosting)]
+    boosting = er.BoostingRegressor(n_estimators=100, learning_rate=0.1, max_leaf_nodes=31)
+    changed = [(one.learning_rate, one.n_estimators, one.max_leaf_nodes) for one in candidates.around(boosting)]
     assert changed == [(0.05, 200, 31), (0.1, 100, 62), (0.1, 100, 15)]
     machine = er.Ridge(C="loo", features=er.kernels.Gaussian(width=1.0))
     assert [one.features.width for one in candidates.around(machine)] == [0.7, 1.4]
-    assert [one.k for one in candidates.around(er.KNNClassifier(k=2))] == [4]
-    trees = candidates.around(er.TreeClassifier(max_leaves=3, min_samples_leaf=1))
-    assert [(one.max_leaves, one.min_samples_leaf) for one in trees] == [(6, 1), (3, 3)]
+    assert [one.n_neighbors for one in candidates.around(er.KNNClassifier(n_neighbors=2))] == [4]
+    trees = candidates.around(er.TreeClassifier(max_leaf_nodes=3, min_samples_leaf=1))
+    assert [(one.max_leaf_nodes, one.min_samples_leaf) for one in trees] == [(6, 1), (3, 3)]
 
 
 def test_the_time_of_a_fit_grows_as_it_was_seen_to():
@@ -105,7 +105,7 @@ def test_the_time_of_a_fit_grows_as_it_was_seen_to():
 
 
 def test_what_is_said_of_a_vote_is_said_of_its_members():
-    vote = er.VoteRegressor([er.Ridge(C=2.0, max_time=3.0), er.TreeRegressor(max_leaves=4)], weights=(2, 1))
+    vote = er.VoteRegressor([er.Ridge(C=2.0, max_time=3.0), er.TreeRegressor(max_leaf_nodes=4)], weights=(2, 1))
     told = settings_of(vote)
     assert told.startswith("VoteRegressor(2 x Ridge(C=2,")
     assert "1 x TreeRegressor(" in told

@@ -49,7 +49,13 @@ def test_boosting_of_deviances_is_the_naive_loop(loss):
         for rows in naive_boost.grow(X, g, h, leaves, l2):
             step[rows] = loss.best_shift(y[rows], f[rows], weights[rows])
         f += rate * step
-    options = {"learning_rate": rate, "max_leaves": leaves, "l2": l2, "n_estimators": 4, "min_samples_leaf": 0}
+    options = {
+        "learning_rate": rate,
+        "max_leaf_nodes": leaves,
+        "l2_regularization": l2,
+        "n_estimators": 4,
+        "min_samples_leaf": 0,
+    }
     machine = er.BoostingRegressor(loss, **options).fit(X, y, weights)
     np.testing.assert_allclose(machine.raw_predict(X), f, rtol=1e-9)
     np.testing.assert_allclose(machine.predict(X), loss.inverse_link(f), rtol=1e-9)
@@ -69,7 +75,7 @@ def test_boosting_of_deviances_is_the_naive_loop(loss):
 def test_boosting_is_as_good_as_that_of_scikit_learn(loss, theirs):
     X, y = waves(loss, 2000)
     train, test = slice(0, 1000), slice(1000, None)
-    ours = er.BoostingRegressor(loss, max_leaves=8).fit(X[train], y[train])
+    ours = er.BoostingRegressor(loss, max_leaf_nodes=8).fit(X[train], y[train])
     rival = HistGradientBoostingRegressor(**theirs, max_leaf_nodes=8, early_stopping=False).fit(X[train], y[train])
     lost = loss.value(y[test], loss.forward_link(rival.predict(X[test]))).mean()
     assert loss.value(y[test], ours.raw_predict(X[test])).mean() <= 1.03 * lost

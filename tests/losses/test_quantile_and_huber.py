@@ -67,7 +67,7 @@ def test_outliers_move_the_huber_loss_less_than_the_squared_one(rows):
 
 def test_leaves_of_boosting_are_quantiles_of_their_residuals(rows):
     X, y = rows
-    machine = er.BoostingRegressor(Quantile(0.3), learning_rate=1.0, n_estimators=1, max_leaves=4).fit(X, y)
+    machine = er.BoostingRegressor(Quantile(0.3), learning_rate=1.0, n_estimators=1, max_leaf_nodes=4).fit(X, y)
     leaves = machine.nodes_.predict_leaf(X)[:, 0]
     for leaf in np.unique(leaves):
         own, value = y[leaves == leaf], machine.predict(X)[leaves == leaf][0]

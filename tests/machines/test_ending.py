@@ -102,7 +102,7 @@ def test_early_stopping_on_a_validation_part():
     random = np.random.default_rng(0)
     X = random.normal(size=(300, 50))
     y = (X[:, 0] + random.normal(size=300) > 0).astype(int)
-    solver = er.solvers.EarlyStopping(er.solvers.SGD(), validation_fraction=0.3, patience=3)
+    solver = er.solvers.EarlyStopping(er.solvers.SGD(), validation_fraction=0.3, n_iter_no_change=3)
     machine = er.LogisticRegression(C=100.0, solver=solver, max_iter=500).fit(X, y)
     assert "early" in machine.certificate_.status
     assert machine.n_iter_ < 500

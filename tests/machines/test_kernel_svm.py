@@ -142,7 +142,7 @@ def test_dual_ascent_behind_a_kernel_has_the_same_optimum(machine, intercept):
 def test_doubly_stochastic_gradients_approach_the_optimum(loss, columns):
     X, y = classes(200)
     best = er.Classifier(loss, KERNEL, C=0.1).fit(X, y)
-    solver = er.solvers.DoublyStochastic(columns=columns, batch=32)
+    solver = er.solvers.DoublyStochastic(columns=columns, batch_size=32)
     machine = er.Classifier(loss, KERNEL, C=0.1, solver=solver, max_iter=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a few passes may leave more than a hundredth
@@ -174,7 +174,7 @@ def test_the_defaults_of_doubly_stochastic_gradients_come_within_a_hundredth(row
 
 
 def test_doubly_stochastic_parameters_are_checked():
-    for wrong in ({"batch": 0}, {"columns": 1.5}, {"rate": -1.0}):
+    for wrong in ({"batch_size": 0}, {"columns": 1.5}, {"rate": -1.0}):
         with pytest.raises(er.errors.EmpiriskError, match=next(iter(wrong))):
             er.SVM(features=KERNEL, solver=er.solvers.DoublyStochastic(**wrong)).fit(*classes(20))
 

@@ -85,7 +85,7 @@ def test_weight_two_is_the_row_twice():
     weighted = er.KNNClassifier("loo").fit(X, Y, amounts)
     repeated = er.KNNClassifier("loo").fit(np.repeat(X, amounts, axis=0), np.repeat(Y, amounts))
     np.testing.assert_allclose(weighted.choice_.mean, repeated.choice_.mean)
-    assert weighted.k_ == repeated.k_
+    assert weighted.n_neighbors_ == repeated.n_neighbors_
     np.testing.assert_allclose(weighted.predict_proba(NEW), repeated.predict_proba(NEW))
 
 
@@ -114,17 +114,21 @@ def test_k_by_leave_one_out_is_that_of_refitting(features):
             left = er.KNNRegressor(int(k), features, weights="distance").fit(X[others], F[others])
             off.append((left.predict(X[[i]])[0] - F[i]) ** 2)
         assert loss == pytest.approx(np.mean(off), rel=1e-9)
-    assert machine.k_ == machine.choice_.values[machine.choice_.mean.argmin()]
+    assert machine.n_neighbors_ == machine.choice_.values[machine.choice_.mean.argmin()]
     chosen = er.KNNClassifier("loo").fit(X, Y)
     assert len(chosen.choice_.values) == 30
-    assert chosen.choice_.mean.min() == chosen.choice_.mean[chosen.k_ - 1]
+    assert chosen.choice_.mean.min() == chosen.choice_.mean[chosen.n_neighbors_ - 1]
 
 
 def test_the_rule_of_one_standard_error_takes_the_largest_k():
     machine = er.KNNRegressor("loo", rule="1se").fit(X, F)
     choice = machine.choice_
     limit = choice.mean.min() + choice.error[choice.mean.argmin()]
-    assert machine.k_ == choice.values[choice.mean <= limit].max() > er.KNNRegressor("loo").fit(X, F).k_
+    assert (
+        machine.n_neighbors_
+        == choice.values[choice.mean <= limit].max()
+        > er.KNNRegressor("loo").fit(X, F).n_neighbors_
+    )
     amounts = RANDOM.integers(1, 4, len(X))
     weighted = er.KNNRegressor("loo").fit(X, F, amounts).choice_
     repeated = er.KNNRegressor("loo").fit(np.repeat(X, amounts, axis=0), np.repeat(F, amounts)).choice_
@@ -190,10 +194,10 @@ def test_maps_pipelines_searches_and_copies():
     piped = make_pipeline(StandardScaler(), er.KNNClassifier(5)).fit(X * [1, 10, 100], Y)
     np.testing.assert_array_equal(mapped.predict(NEW * [1, 10, 100]), piped.predict(NEW * [1, 10, 100]))
     search = GridSearchCV(
-        er.KNNClassifier(features=er.kernels.Gaussian()), {"features__width": [0.5, 2.0], "k": [1, 9]}
+        er.KNNClassifier(features=er.kernels.Gaussian()), {"features__width": [0.5, 2.0], "n_neighbors": [1, 9]}
     )
-    assert set(search.fit(X, Y).best_params_) == {"features__width", "k"}
-    assert clone(er.KNNRegressor("loo", ks=[2, 4])).fit(X, F).k_ in (2, 4)
+    assert set(search.fit(X, Y).best_params_) == {"features__width", "n_neighbors"}
+    assert clone(er.KNNRegressor("loo", ks=[2, 4])).fit(X, F).n_neighbors_ in (2, 4)
 
 
 def test_class_weights_move_votes():
@@ -210,10 +214,10 @@ def test_more_neighbours_than_rows_are_all_rows():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"k": 0}, "k=0 must be a whole number"),
-        ({"k": "cv"}, "k='cv' must be"),
+        ({"n_neighbors": 0}, "n_neighbors=0 must be a whole number"),
+        ({"n_neighbors": "cv"}, "n_neighbors='cv' must be"),
         ({"weights": "equal"}, "weights='equal' must be one of"),
-        ({"k": "loo", "ks": [0.5]}, "ks="),
+        ({"n_neighbors": "loo", "ks": [0.5]}, "ks="),
     ],
 )
 def test_bad_arguments_are_sentences(parameters, message):
@@ -244,7 +248,7 @@ def test_the_number_of_neighbours_is_chosen_on_a_gram_matrix():
 
 def test_rows_so_large_that_products_overflow_are_refused_behind_a_kernel():
     with pytest.raises(er.errors.EmpiriskError, match="their products overflow"):
-        er.KNNRegressor(k=1, features=er.kernels.Linear().normalised()).fit([[1e160], [2e160]], [0.0, 1.0])
+        er.KNNRegressor(n_neighbors=1, features=er.kernels.Linear().normalised()).fit([[1e160], [2e160]], [0.0, 1.0])
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
@@ -302,7 +306,7 @@ def test_one_far_row_leaves_the_others_their_order(far):
     X[7, 1] = far
     exact = np.argsort(((X[:, None] - X[None]) ** 2).sum(axis=2), axis=1, kind="stable")
     for rows in (X, sparse.csr_matrix(X)):
-        _, places = er.KNNRegressor(k=5).fit(rows, X[:, 0]).kneighbors(rows)
+        _, places = er.KNNRegressor(n_neighbors=5).fit(rows, X[:, 0]).kneighbors(rows)
         others = np.arange(40) != 7
         np.testing.assert_array_equal(places[others], exact[others, :5])
         assert places[7, 0] == 7
@@ -312,7 +316,10 @@ def test_sparse_rows_far_from_the_origin_have_the_neighbours_of_dense_ones():
     random = np.random.default_rng(1)
     X = random.normal(size=(30, 3)) + 1e8
     X[5] = X[6]
-    dense, thin = er.KNNRegressor(k=3, weights="distance").fit(X, X[:, 0]), er.KNNRegressor(k=3, weights="distance")
+    dense, thin = (
+        er.KNNRegressor(n_neighbors=3, weights="distance").fit(X, X[:, 0]),
+        er.KNNRegressor(n_neighbors=3, weights="distance"),
+    )
     thin.fit(sparse.csr_matrix(X), X[:, 0])
     for one, two in zip(dense.kneighbors(X), thin.kneighbors(sparse.csr_matrix(X)), strict=True):
         np.testing.assert_array_equal(one, two)
@@ -320,7 +327,7 @@ def test_sparse_rows_far_from_the_origin_have_the_neighbours_of_dense_ones():
 
 def test_the_range_of_numbers_is_that_of_files(tmp_path):
     X = np.array([[1e304, 0.0], [0, 1e303], [1e302, 1e304], [5e303, 5e303]])
-    machine = er.KNNClassifier(k=1).fit(X, [0, 1, 0, 1])
+    machine = er.KNNClassifier(n_neighbors=1).fit(X, [0, 1, 0, 1])
     er.save(machine, tmp_path / "far.model")
     np.testing.assert_array_equal(er.load(tmp_path / "far.model").predict(X), [0, 1, 0, 1])
 
@@ -328,13 +335,15 @@ def test_the_range_of_numbers_is_that_of_files(tmp_path):
 @pytest.mark.parametrize("kernel", [er.kernels.Linear().normalised(), er.kernels.Gaussian() + er.kernels.Linear()])
 def test_equal_distances_through_a_composed_kernel_do_not_depend_on_the_order(kernel):
     X, y = np.zeros((6, 2)), np.array([0, 1, 2, 0, 1, 2])
-    first = er.KNNClassifier(k=1, features=kernel).fit(X, y)
-    second = er.KNNClassifier(k=1, features=kernel).fit(X, y[::-1])
+    first = er.KNNClassifier(n_neighbors=1, features=kernel).fit(X, y)
+    second = er.KNNClassifier(n_neighbors=1, features=kernel).fit(X, y[::-1])
     assert np.array_equal(first.predict(X), second.predict(X))
 
 
 def test_equal_items_behind_a_kernel_have_no_distance():
     X = np.random.default_rng(0).normal(size=(20, 3))
-    machine = er.KNNRegressor(k=3, features=er.kernels.Gaussian(0.7), weights="distance").fit(X, np.arange(20.0))
+    machine = er.KNNRegressor(n_neighbors=3, features=er.kernels.Gaussian(0.7), weights="distance").fit(
+        X, np.arange(20.0)
+    )
     np.testing.assert_array_equal(machine.predict(X), np.arange(20.0))
     assert not machine.kneighbors(X, 1)[0].any()

@@ -96,7 +96,7 @@ def test_one_step_is_the_gradient_of_the_mean_over_all_rows_so_far():
     X, y = rows(30)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=30)
     first, second = slice(0, 10), slice(10, 30)
-    solver = er.solvers.SGD(batch=100, rate=0.05, schedule="constant", shuffle=False)
+    solver = er.solvers.SGD(batch_size=100, rate=0.05, schedule="constant", shuffle=False)
     machine = er.Ridge(C=0.3, solver=solver, fit_intercept=False)
     w = np.zeros(4)
     for part in (first, second):
@@ -367,7 +367,7 @@ def test_another_solver_goes_on_from_the_weights():
 
 def test_a_call_ends_when_the_time_is_over():
     X, y = rows(200_000)
-    machine = er.Ridge(solver=er.solvers.SGD(batch=1)).partial_fit(X[:10], y[:10])  # compiled
+    machine = er.Ridge(solver=er.solvers.SGD(batch_size=1)).partial_fit(X[:10], y[:10])  # compiled
     machine.set_params(max_time=0.05)
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="raise max_time, or give it fewer rows at a time"):

@@ -66,10 +66,10 @@ def test_lasso_is_sklearns(diabetes):
 def test_elastic_net_interpolates_between_lasso_and_ridge(diabetes):
     X, y = diabetes
     np.testing.assert_allclose(
-        er.ElasticNet(C=0.01, ratio=0.0).fit(X, y).coef_, er.Ridge(C=0.01).fit(X, y).coef_, rtol=1e-5
+        er.ElasticNet(C=0.01, l1_ratio=0.0).fit(X, y).coef_, er.Ridge(C=0.01).fit(X, y).coef_, rtol=1e-5
     )
     np.testing.assert_allclose(
-        er.ElasticNet(C=0.01, ratio=1.0).fit(X, y).coef_, er.Lasso(C=0.01).fit(X, y).coef_, rtol=1e-4, atol=1e-6
+        er.ElasticNet(C=0.01, l1_ratio=1.0).fit(X, y).coef_, er.Lasso(C=0.01).fit(X, y).coef_, rtol=1e-4, atol=1e-6
     )
 
 

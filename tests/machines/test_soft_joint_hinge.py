@@ -69,7 +69,13 @@ def test_boosting_is_the_naive_loop():
         trees = [naive_boost.grow(X, g, h, leaves, l2) for g, h in zip(G.T, H.T, strict=True)]
         steps = [naive_boost.predict(*each, l2) for each in zip(trees, G.T, H.T, strict=True)]
         F = F + rate * np.array(steps).T
-    options = {"learning_rate": rate, "max_leaves": leaves, "l2": l2, "n_estimators": 4, "min_samples_leaf": 0}
+    options = {
+        "learning_rate": rate,
+        "max_leaf_nodes": leaves,
+        "l2_regularization": l2,
+        "n_estimators": 4,
+        "min_samples_leaf": 0,
+    }
     machine = er.BoostingClassifier(loss, **options).fit(X, y)
     np.testing.assert_allclose(machine.decision_function(X), F, rtol=1e-7, atol=1e-9)
 

@@ -41,7 +41,7 @@ def test_a_deep_autoencoder_follows_a_curve(tmp_path):
 
 def test_rows_far_from_zero_are_rebuilt():
     X = 100 + random.normal(size=(60, 1)) * np.array([1.0, -1.0, 2.0])
-    network = er.Network([3], "tanh", decay=0.01, epochs=200, validation=0.2, random_state=0).fit(X)
+    network = er.Network([3], "tanh", decay=0.01, epochs=200, validation_fraction=0.2, random_state=0).fit(X)
     rebuilt = network.learn_to_rebuild(1).inverse_transform(network.transform(X))
     assert np.sum((rebuilt - X) ** 2) < 0.5 * np.sum((X - X.mean(axis=0)) ** 2)
 
@@ -112,7 +112,9 @@ def blobs(rows, seed=0):
 )
 def test_a_convolutional_autoencoder_rebuilds_images(layers, tmp_path):
     X = blobs(150)
-    network = er.Network(layers, "gelu", shape=(8, 8), decay=1e-3, epochs=150, rate=0.01, batch=50, random_state=0)
+    network = er.Network(
+        layers, "gelu", shape=(8, 8), decay=1e-3, epochs=150, learning_rate_init=0.01, batch_size=50, random_state=0
+    )
     machine = er.PCA(3, network).fit(X)
     codes = machine.transform(X)
     back = machine.inverse_transform(codes)
@@ -131,7 +133,9 @@ def test_a_denoising_autoencoder_rebuilds_the_rows_as_they_were(change):
     X, clean = (draw.normal(size=(rows, 2)) @ basis for rows in (300, 500))
     lost = []
     for augment in ((), (change,)):
-        network = er.Network([20], "tanh", decay=1e-2, augment=augment, epochs=400, rate=0.01, random_state=0)
+        network = er.Network(
+            [20], "tanh", decay=1e-2, augment=augment, epochs=400, learning_rate_init=0.01, random_state=0
+        )
         network.fit(X).learn_to_rebuild(8)  # more codes than there are directions: noise has a way through
         kept = np.where(draw.random(clean.shape) < 0.3, 0.0, clean)
         spoilt = clean + 0.5 * draw.normal(size=clean.shape) if isinstance(change, er.nets.Noise) else kept

@@ -132,7 +132,7 @@ def test_masks_and_frozen_layers_hold_in_the_finish():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"dropout": 0.1}, {"batch_norm": True}, {"augment": [er.nets.Noise()]}, {"validation": 0.3}],
+    [{"dropout": 0.1}, {"batch_norm": True}, {"augment": [er.nets.Noise()]}, {"validation_fraction": 0.3}],
     ids=repr,
 )
 def test_what_is_random_in_training_is_not_finished(parameters):

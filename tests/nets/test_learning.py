@@ -187,12 +187,16 @@ def test_every_output_may_have_a_loss_of_its_own():
 def test_several_labels_and_a_loss_for_each_target_on_one_network():
     X, _ = rows(120)
     labels = np.column_stack([X[:, 0] * X[:, 1] > 0, X[:, 2] > 0]).astype(int)
-    machine = er.LogisticRegression(C=100.0, features=small(layers=[12], epochs=1500, rate=0.01)).fit(X, labels)
+    machine = er.LogisticRegression(C=100.0, features=small(layers=[12], epochs=1500, learning_rate_init=0.01)).fit(
+        X, labels
+    )
     assert machine.coef_.shape == (2, 12)
     assert machine.score(X, labels) > 0.9
     targets = np.column_stack([np.abs(X[:, 0]), X[:, 1]])
     losses = ["squared", "absolute"]
-    numbers = er.Regressor(losses, C=100.0, features=small(layers=[12], epochs=1500, rate=0.01)).fit(X, targets)
+    numbers = er.Regressor(losses, C=100.0, features=small(layers=[12], epochs=1500, learning_rate_init=0.01)).fit(
+        X, targets
+    )
     assert numbers.score(X, targets) > 0.8
     phi = numbers.features_.transform(X)
     for number, loss in enumerate(losses):  # each head is the best for the loss of its target
@@ -204,7 +208,7 @@ def test_several_labels_and_a_loss_for_each_target_on_one_network():
 def test_targets_of_any_size_are_learned(unit, begin, C):
     X, _ = rows(300)
     Y = begin + unit * np.column_stack([np.abs(X[:, 0]), X[:, 1] ** 2])
-    network = small(layers=[20], activation="relu", epochs=1000, batch=300)
+    network = small(layers=[20], activation="relu", epochs=1000, batch_size=300)
     machine = er.Regressor("squared", C=C, features=network).fit(X, Y)
     assert machine.score(X, Y) > 0.95
     phi = machine.features_.transform(X)
@@ -222,7 +226,9 @@ def test_cross_validation_fits_the_network_again_for_every_value():
     X, y = rows(60)
     weights = 1.0 + np.arange(60) % 2
     folds = StratifiedKFold(2)
-    machine = er.LogisticRegression(C="cv", Cs=[0.1, 10.0], cv=folds, features=small(epochs=200, rate=0.05))
+    machine = er.LogisticRegression(
+        C="cv", Cs=[0.1, 10.0], cv=folds, features=small(epochs=200, learning_rate_init=0.05)
+    )
     chosen = clone(machine).fit(X, y, sample_weight=weights)
     table = np.zeros((2, 2))
     for fold, (train, test) in enumerate(folds.split(X, y)):
@@ -259,7 +265,7 @@ def test_leave_one_out_has_no_closed_form_for_a_network():
 def test_weights_copies_and_order_give_the_same_bits():
     X, y = rows(150)
     weights = np.arange(150) % 3
-    network = small(batch=32, epochs=5)
+    network = small(batch_size=32, epochs=5)
     weighted = er.LogisticRegression(features=network).fit(X, y, sample_weight=weights).features_.weights_
     order = np.random.default_rng(1).permutation(weights.sum())
     repeated = (
@@ -287,7 +293,15 @@ def test_early_stopping_restores_the_best_weights():
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 5))
     y = random.integers(0, 2, 60)  # nothing to learn: the held-out loss soon rises
-    network = er.Network([50], validation=0.3, look_every=10, patience=3, rate=0.03, n_init=1, random_state=0)
+    network = er.Network(
+        [50],
+        validation_fraction=0.3,
+        look_every=10,
+        n_iter_no_change=3,
+        learning_rate_init=0.03,
+        n_init=1,
+        random_state=0,
+    )
     network.set_params(schedule="constant")
     features = er.LogisticRegression(C=1e4, features=network).fit(X, y).features_
     losses = features.history_["validation_objective"]
@@ -362,7 +376,7 @@ def test_the_progress_bar_counts_epochs(capsys):
 
 def test_verbose_tells_the_time_left(capsys):
     X, y = rows()
-    er.Ridge(features=small(epochs=200, look_every=50, validation=0.2, verbose=True)).fit(X, y)
+    er.Ridge(features=small(epochs=200, look_every=50, validation_fraction=0.2, verbose=True)).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert re.fullmatch(r"step 50 of 200: objective [\d.e+]+, held out [\d.e+]+, \d+ s left", lines[0])
@@ -370,7 +384,7 @@ def test_verbose_tells_the_time_left(capsys):
 
 def test_the_batch_objective_is_the_objective():
     X, y = rows()
-    machine = er.LogisticRegression(C=2.0, features=small(epochs=1, rate=1e-9)).fit(X, y)
+    machine = er.LogisticRegression(C=2.0, features=small(epochs=1, learning_rate_init=1e-9)).fit(X, y)
     network = clone(machine.features).fit(X)
     random = np.random.default_rng([network.seed_, 0, 1])
     objective = NetworkObjective(network.plan(), [(er.losses.Logistic(), 0)], L2, Decay(1.0, L2), True)
@@ -384,7 +398,9 @@ def test_the_batch_objective_is_the_objective():
 @pytest.mark.parametrize("optimiser", ["sgd", "momentum", "nesterov", "rmsprop", "adagrad"])
 def test_optimisers_by_name(optimiser):
     X, y = rows()
-    history = er.LogisticRegression(features=small(optimiser=optimiser, rate=0.05)).fit(X, y).features_.history_
+    history = (
+        er.LogisticRegression(features=small(optimiser=optimiser, learning_rate_init=0.05)).fit(X, y).features_.history_
+    )
     assert history["objective"][-1] < history["objective"][0] or len(history["objective"]) == 1
 
 
@@ -393,7 +409,7 @@ def test_an_optax_object_and_a_schedule_of_ones_own():
 
     X, y = rows()
     given = small(optimiser=optax.sgd(0.01), epochs=20)
-    named = small(optimiser="sgd", rate=0.01, schedule=lambda step: 1.0, epochs=20)
+    named = small(optimiser="sgd", learning_rate_init=0.01, schedule=lambda step: 1.0, epochs=20)
     one, other = (er.LogisticRegression(features=network).fit(X, y).features_.weights_ for network in (given, named))
     for name, value in one.items():
         np.testing.assert_allclose(value, other[name], rtol=1e-5, atol=1e-6)
@@ -401,7 +417,7 @@ def test_an_optax_object_and_a_schedule_of_ones_own():
 
 def test_a_loss_that_is_not_finite_stops_with_the_last_good_weights():
     X, y = rows()
-    network = small(optimiser="sgd", rate=1e30, look_every=1)
+    network = small(optimiser="sgd", learning_rate_init=1e30, look_every=1)
     with pytest.warns(ConvergenceWarning, match=r"not_finite.*lower the network's rate") as told:
         machine = er.Ridge(features=network).fit(X, y.astype(float))
     assert told[0].filename == __file__
@@ -442,8 +458,8 @@ def test_ctrl_c_keeps_what_was_learned():
 def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path, monkeypatch, validation):
     X, y = rows(100)
     network = er.Network(
-        [er.nets.Dense(6), er.nets.BatchNorm()], dropout=0.2, batch=32, epochs=30, look_every=15, validation=validation,
-        patience=50, checkpoint=tmp_path / "training", random_state=0,
+        [er.nets.Dense(6), er.nets.BatchNorm()], dropout=0.2, batch_size=32, epochs=30, look_every=15,
+        validation_fraction=validation, n_iter_no_change=50, checkpoint=tmp_path / "training", random_state=0,
     )  # fmt: skip
     machine = er.LogisticRegression(features=network)
     whole = clone(machine).fit(X, y)
@@ -480,7 +496,7 @@ def test_a_checkpoint_of_other_data_is_passed_over(tmp_path):
 
 def test_memory_does_not_grow_over_epochs():
     X, y = rows(400)
-    network = small(batch=32, look_every=5)
+    network = small(batch_size=32, look_every=5)
     er.LogisticRegression(features=clone(network).set_params(epochs=2)).fit(X, y)
     before = len(jax.live_arrays())
     er.LogisticRegression(features=clone(network).set_params(epochs=20)).fit(X, y)
@@ -492,7 +508,7 @@ def test_memory_does_not_grow_over_epochs():
 
 def test_a_search_reaches_everything():
     X, y = rows()
-    grid = {"features__widths": [[2], [6]], "features__rate": [0.01], "features__dropout": [0.0]}
+    grid = {"features__widths": [[2], [6]], "features__learning_rate_init": [0.01], "features__dropout": [0.0]}
     search = GridSearchCV(er.LogisticRegression(features=small(epochs=20)), grid, cv=2).fit(X, y)
     assert search.best_estimator_.coef_.shape[1] in (2, 6)
 
@@ -502,8 +518,8 @@ def test_a_search_reaches_everything():
     [
         ({"optimiser": "adamant"}, "optimiser='adamant' is not known"),
         ({"schedule": "soon"}, "schedule='soon' is not known"),
-        ({"rate": -1.0}, "rate=-1.0 must be"),
-        ({"batch": 0}, "batch=0 must be"),
+        ({"learning_rate_init": -1.0}, "learning_rate_init=-1.0 must be"),
+        ({"batch_size": 0}, "batch_size=0 must be"),
         ({"epochs": 0}, "epochs=0 must be"),
         ({"activation": "swish"}, "activation='swish' is not known"),
         ({"init": "ones"}, "init='ones' is not known"),
@@ -515,7 +531,7 @@ def test_a_search_reaches_everything():
         ({"augment": [er.nets.Mirror()]}, "needs images"),
         ({"augment": ["mirror"]}, "must hold objects"),
         ({"decay": -1.0}, "decay=-1.0 must be"),
-        ({"validation": 2.0}, "validation=2.0 must be"),
+        ({"validation_fraction": 2.0}, "validation_fraction=2.0 must be"),
     ],
 )
 def test_bad_parameters_are_named_and_nothing_is_damaged(parameters, words):

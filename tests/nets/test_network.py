@@ -137,7 +137,7 @@ MACHINES = [
     er.LogisticRegression(features=tiny()),
     er.Ridge(C=10.0, features=tiny(epochs=600)),
     # A part held out leaves out the exact steps at the end, which take long.
-    er.PCA(n_components=1, features=tiny(decay=0.01, validation=0.2, random_state=0)),
+    er.PCA(n_components=1, features=tiny(decay=0.01, validation_fraction=0.2, random_state=0)),
     er.Network([3]),
 ]
 

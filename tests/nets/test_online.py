@@ -18,7 +18,9 @@ def rings(rows, seed=0):
 def test_portions_are_learned_from_as_they_come(tmp_path):
     X, y = rings(2000)
     Z, z = rings(500, 1)
-    machine = er.LogisticRegression(C=10.0, features=er.Network([16], "tanh", rate=0.03, batch=10, random_state=0))
+    machine = er.LogisticRegression(
+        C=10.0, features=er.Network([16], "tanh", learning_rate_init=0.03, batch_size=10, random_state=0)
+    )
     scores = []
     for portion in 3 * np.array_split(np.arange(2000), 40):
         machine.partial_fit(X[portion], y[portion], classes=["in", "out"])
@@ -42,7 +44,7 @@ def test_portions_are_learned_from_as_they_come(tmp_path):
 @pytest.mark.row("L16")
 def test_a_call_makes_one_pass_over_its_rows():
     X, y = rings(300)
-    machine = er.LogisticRegression(features=er.Network([4], batch=128, random_state=0))
+    machine = er.LogisticRegression(features=er.Network([4], batch_size=128, random_state=0))
     machine.partial_fit(X, y, classes=["in", "out"])
     assert machine.features_.n_steps_ == 3
     machine.partial_fit(X[:1], y[:1])  # one row, and one class
@@ -67,7 +69,9 @@ def test_a_call_makes_one_pass_over_its_rows():
 def test_numbers_are_learned_from_portions(machine, target):
     X = np.random.default_rng(0).normal(size=(3000, 2))
     y = target(X)
-    machine = clone(machine).set_params(features=er.Network([16], "tanh", rate=0.02, batch=50, random_state=0))
+    machine = clone(machine).set_params(
+        features=er.Network([16], "tanh", learning_rate_init=0.02, batch_size=50, random_state=0)
+    )
     for _ in range(4):
         for portion in np.array_split(np.arange(3000), 10):
             machine.partial_fit(X[portion], y[portion])
@@ -78,7 +82,7 @@ def test_classes_beyond_two_and_a_pass_after_a_fit():
     draw = np.random.default_rng(0)
     X = draw.normal(size=(600, 2))
     y = np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3])
-    network = er.Network([16], "tanh", epochs=300, n_init=1, rate=0.01, random_state=0)
+    network = er.Network([16], "tanh", epochs=300, n_init=1, learning_rate_init=0.01, random_state=0)
     machine = er.LogisticRegression(C=10.0, features=network).fit(X[:300], y[:300])
     fitted, before = machine.score(X, y), machine.decision_function(X)
     machine.partial_fit(X[300:], y[300:])
@@ -87,7 +91,7 @@ def test_classes_beyond_two_and_a_pass_after_a_fit():
     with pytest.raises(er.errors.EmpiriskError, match="not among the classes"):
         machine.partial_fit(X[:3], [0, 1, 7])
     with pytest.raises(er.errors.EmpiriskError, match="beyond all numbers; lower the network's rate"):
-        clone(machine).set_params(features__rate=1e30).partial_fit(1e6 * X, y, classes=[0, 1, 2])
+        clone(machine).set_params(features__learning_rate_init=1e30).partial_fit(1e6 * X, y, classes=[0, 1, 2])
 
 
 def test_frozen_layers_and_masks_hold():

@@ -19,7 +19,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def xor():
-    network = er.Network([4], "tanh", epochs=300, n_init=1, validation=0.0, look_every=50, random_state=0)
+    network = er.Network([4], "tanh", epochs=300, n_init=1, validation_fraction=0.0, look_every=50, random_state=0)
     return er.LogisticRegression(C=100.0, features=network).fit(*XOR)
 
 

@@ -139,7 +139,7 @@ def test_the_objective_never_rises_and_begins_at_the_euclidean_metric(metric, da
 @pytest.mark.row("N3")
 def test_large_margin_is_never_worse_than_euclidean_on_its_own_objective(data):
     X, y = data
-    fitted = er.LargeMarginMetric(k=2, C=0.5).fit(X, y)
+    fitted = er.LargeMarginMetric(n_neighbors=2, C=0.5).fit(X, y)
     c, targets, amounts = np.ones(70), np.zeros((70, 4), int), np.zeros((70, 4))
     for number in range(3):
         group = np.flatnonzero(y == number)
@@ -186,14 +186,14 @@ def test_a_low_rank_starts_at_the_principal_directions(metric, data):
 @pytest.mark.parametrize("metric", METRICS)
 def test_neighbours_take_a_metric_as_features(metric, data):
     X, y = data
-    machine = er.KNNClassifier(k=3, features=metric).fit(X, y)
+    machine = er.KNNClassifier(n_neighbors=3, features=metric).fit(X, y)
     Z = machine.features_.transform(X)
-    np.testing.assert_array_equal(machine.predict(X), er.KNNClassifier(k=3).fit(Z, y).predict(Z))
-    pipeline = make_pipeline(metric, er.KNNClassifier(k=3)).fit(X, y)
+    np.testing.assert_array_equal(machine.predict(X), er.KNNClassifier(n_neighbors=3).fit(Z, y).predict(Z))
+    pipeline = make_pipeline(metric, er.KNNClassifier(n_neighbors=3)).fit(X, y)
     np.testing.assert_array_equal(pipeline.predict(X), machine.predict(X))
     target = X[:, 0] + 0.01 * X[:, 1]
-    plain = er.KNNRegressor(k=3).fit(X[:50], target[:50]).score(X[50:], target[50:])
-    assert er.KNNRegressor(k=3, features=metric).fit(X[:50], target[:50]).score(X[50:], target[50:]) > plain
+    plain = er.KNNRegressor(n_neighbors=3).fit(X[:50], target[:50]).score(X[50:], target[50:])
+    assert er.KNNRegressor(n_neighbors=3, features=metric).fit(X[:50], target[:50]).score(X[50:], target[50:]) > plain
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -209,8 +209,8 @@ def test_the_units_of_the_columns_do_not_matter(metric, data):
 def test_three_neighbours_are_better_after_the_metric():
     X, y = load_wine(return_X_y=True)
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
-    plain = er.KNNClassifier(k=3).fit(X[train], y[train]).score(X[test], y[test])
-    learned = er.KNNClassifier(k=3, features=er.LargeMarginMetric(k=3)).fit(X[train], y[train])
+    plain = er.KNNClassifier(n_neighbors=3).fit(X[train], y[train]).score(X[test], y[test])
+    learned = er.KNNClassifier(n_neighbors=3, features=er.LargeMarginMetric(n_neighbors=3)).fit(X[train], y[train])
     assert learned.score(X[test], y[test]) > plain + 0.1
 
 
@@ -279,7 +279,7 @@ def test_the_contract_holds(machine):
 def test_wrong_arguments_are_named(data):
     X, y = data
     for metric, match in [
-        (er.LargeMarginMetric(k=0), "k=0 must be a whole number"),
+        (er.LargeMarginMetric(n_neighbors=0), "n_neighbors=0 must be a whole number"),
         (er.LargeMarginMetric(form="fours"), "form='fours' must be one of"),
         (er.LargeMarginMetric(C=0), "C=0 must be a number above 0"),
         (er.LargeMarginMetric(margin=-1.0), "margin=-1.0 must be"),

@@ -134,5 +134,5 @@ def test_weights_and_groups_reach_the_search():
 def test_a_bad_space_is_refused():
     with pytest.raises(er.errors.EmpiriskError, match="space='C' must map names"):
         er.selection.search(er.Ridge(), "C", X, F)
-    with pytest.raises(ValueError, match="Invalid parameter 'width'"):
+    with pytest.raises(ValueError, match="has no parameter 'width'"):
         er.selection.search(er.Ridge(), {"width": [1]}, X, F)

@@ -35,9 +35,9 @@ def test_degrees_of_polynomials_by_direct_computation():
 
 def test_leaves_of_trees_and_margins_by_direct_computation():
     weights = [0.2, 0.5, 0.3]
-    found = structural_risk(er.TreeClassifier(), X, Y, "max_leaves", [2, 4, 12], weights=weights)
+    found = structural_risk(er.TreeClassifier(), X, Y, "max_leaf_nodes", [2, 4, 12], weights=weights)
     for one, weight in zip(found.classes, weights, strict=True):
-        tree = er.TreeClassifier(max_leaves=one.value).fit(X, Y)
+        tree = er.TreeClassifier(max_leaf_nodes=one.value).fit(X, Y)
         assert one.bound == pytest.approx(tree_bound(tree, X, Y, delta=0.05 * weight).value)
     assert found.bound == min(one.bound for one in found.classes)
     easy = X[:, 0] > 0
@@ -53,12 +53,14 @@ def test_a_bound_of_the_users_own_decides():
 
     def bound(machine, X, y, delta):
         calls.append(delta)
-        return Bound(abs(machine.max_leaves - 4), False, "")
+        return Bound(abs(machine.max_leaf_nodes - 4), False, "")
 
-    found = structural_risk(er.TreeClassifier(), X, Y, "max_leaves", [2, 4, 6], bound=bound, weights=[0.5, 0.25, 0.25])
+    found = structural_risk(
+        er.TreeClassifier(), X, Y, "max_leaf_nodes", [2, 4, 6], bound=bound, weights=[0.5, 0.25, 0.25]
+    )
     assert found.value == 4
     np.testing.assert_allclose(sorted(calls), [0.0125, 0.0125, 0.025])
-    even = structural_risk(er.TreeClassifier(), X, Y, "max_leaves", [2, 4], bound=lambda *_: Bound(0.5, False, ""))
+    even = structural_risk(er.TreeClassifier(), X, Y, "max_leaf_nodes", [2, 4], bound=lambda *_: Bound(0.5, False, ""))
     assert even.index == 0  # of equal bounds the smaller class
 
 
@@ -77,12 +79,12 @@ def test_the_chosen_bound_fails_rarely():
 
 def test_it_prints_and_leaves_the_machine_alone():
     machine = er.TreeClassifier()
-    found = structural_risk(machine, X, Y, "max_leaves", [2, 4])
+    found = structural_risk(machine, X, Y, "max_leaf_nodes", [2, 4])
     assert not hasattr(machine, "classes_")
     assert "<- chosen" in str(found)
     assert "except with probability 0.05" in str(found)
     assert "<table" in found._repr_html_()
-    assert "vacuous" in str(structural_risk(machine, X[:10], Y[:10], "max_leaves", [2]))
+    assert "vacuous" in str(structural_risk(machine, X[:10], Y[:10], "max_leaf_nodes", [2]))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_it_prints_and_leaves_the_machine_alone():
     ],
 )
 def test_bad_structures_are_refused(options, message):
-    given = {"parameter": "max_leaves", "values": [2, 4]} | options
+    given = {"parameter": "max_leaf_nodes", "values": [2, 4]} | options
     with pytest.raises(er.errors.EmpiriskError, match=message):
         structural_risk(er.TreeClassifier(), X, Y, **given)
 

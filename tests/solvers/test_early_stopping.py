@@ -35,7 +35,7 @@ MACHINES = {
 @pytest.mark.parametrize("solver", MACHINES)
 def test_the_best_point_for_the_held_out_rows_is_kept(solver):
     X, y = noise()
-    stopping = er.solvers.EarlyStopping(solver.split()[0], validation_fraction=0.25, patience=3)
+    stopping = er.solvers.EarlyStopping(solver.split()[0], validation_fraction=0.25, n_iter_no_change=3)
     machine = clone(MACHINES[solver]).set_params(solver=stopping, max_iter=500)
     machine.fit(X, y)
     losses = machine.history_["validation"]
@@ -69,7 +69,10 @@ def test_it_stops_before_the_optimum_where_that_overfits():
 
 @pytest.mark.parametrize(
     ("parameters", "words"),
-    [({"validation_fraction": 0.0}, "between 0 and 1"), ({"patience": 0}, "patience=0 of EarlyStopping")],
+    [
+        ({"validation_fraction": 0.0}, "between 0 and 1"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change=0 of EarlyStopping"),
+    ],
 )
 def test_bad_parameters_are_named(parameters, words):
     with pytest.raises(er.errors.EmpiriskError, match=words):
@@ -79,7 +82,7 @@ def test_bad_parameters_are_named(parameters, words):
 def test_it_allows_as_many_iterations_as_the_solver_inside():
     X, y = noise()
     inner = er.solvers.SGD(rate=1e-3)
-    stopping = er.solvers.EarlyStopping(inner, patience=10**6)
+    stopping = er.solvers.EarlyStopping(inner, n_iter_no_change=10**6)
     with pytest.warns(ConvergenceWarning, match="finished"):  # at so small a rate
         machines = [er.LogisticRegression(C=1.0, solver=solver).fit(X, y) for solver in (inner, stopping)]
     assert machines[0].n_iter_ == machines[1].n_iter_ > inner.iteration_limit

@@ -96,7 +96,7 @@ NAMED = [
     er.LeastSquares(),
     er.Ridge(C=0.5),
     er.Lasso(C=0.05),
-    er.ElasticNet(C=0.05, ratio=0.3),
+    er.ElasticNet(C=0.05, l1_ratio=0.3),
     er.LeastAbsolute(),
     er.SVR(C=0.5, epsilon=0.2),
     er.SVM(C=0.5, features=er.kernels.Gaussian()),

@@ -167,7 +167,7 @@ def test_dimension_of_fitted_machines():
     assert er.theory.vc_dimension(er.SVM(features=er.maps.Polynomial(2)).fit(X, y)).value == comb(5, 2)
     for kernel, dimension in ((er.kernels.Linear(), 4), (er.kernels.Polynomial(2), comb(5, 2)), ("gaussian", inf)):
         assert er.theory.vc_dimension(er.SVM(features=kernel).fit(X, y)).value == dimension
-    tree = er.TreeClassifier(max_leaves=4).fit(X, y)
+    tree = er.TreeClassifier(max_leaf_nodes=4).fit(X, y)
     assert er.theory.vc_dimension(tree).value == er.theory.vc_dimension("tree", 3, leaves=4).value
     with pytest.raises(ValueError, match="neither linear nor a kernel machine nor a tree"):
         er.theory.vc_dimension(er.BaggingClassifier(n_estimators=2).fit(X, y))
@@ -177,7 +177,7 @@ def test_tree_bound_of_a_machine_is_the_formula():
     random = np.random.default_rng(2)
     X = random.normal(size=(500, 3))
     y = X[:, 0] + 0.3 * random.normal(size=500) > 0
-    tree = er.TreeClassifier(max_leaves=3).fit(X, y)
+    tree = er.TreeClassifier(max_leaf_nodes=3).fit(X, y)
     n, L, wrong = 500, 3, 1 - tree.score(X, y)
     growth = 2 * (2 * n * 3) ** (L - 1) * 2**L  # Catalan(2) = 2
     expected = wrong + sqrt((log(growth) + log(4 * L * (L + 1) / 0.05)) / n)
@@ -226,7 +226,7 @@ def test_tree_bound_fails_rarely():
     for _ in range(30):
         X = random.normal(size=(2000, 2))
         y = noisy(X[:, 0] > 0, random)
-        tree = er.TreeClassifier(max_leaves=4).fit(X, y)
+        tree = er.TreeClassifier(max_leaf_nodes=4).fit(X, y)
         bound, truth = er.theory.tree_bound(tree, X, y, delta=delta), error_of(tree, fresh, fresh[:, 0] > 0)
         assert not bound.vacuous
         failures += truth > bound.value

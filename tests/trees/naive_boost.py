@@ -35,7 +35,7 @@ def best_split(X, rows, g, h, categorical, l2, least, smoothing):
     return best
 
 
-def grow(X, g, h, max_leaves, l2=0.0, least=1, categorical=None, smoothing=0.0):
+def grow(X, g, h, max_leaf_nodes, l2=0.0, least=1, categorical=None, smoothing=0.0):
     """The leaves (arrays of rows) of the tree grown best first."""
     categorical = np.zeros(X.shape[1], dtype=bool) if categorical is None else categorical
 
@@ -43,7 +43,7 @@ def grow(X, g, h, max_leaves, l2=0.0, least=1, categorical=None, smoothing=0.0):
         return rows, best_split(X, rows, g, h, categorical, l2, least, smoothing)
 
     leaves = [node(np.arange(len(X)))]
-    while len(leaves) < max_leaves:
+    while len(leaves) < max_leaf_nodes:
         open_leaves = [k for k, (_, split) in enumerate(leaves) if split is not None]
         if not open_leaves:
             break

@@ -90,7 +90,9 @@ def divisions(criterion, column, categorical, y, w, classes):
             )
 
 
-def grow(X, y, w, *, criterion, categorical=(), classes=(), max_depth=math.inf, least=0, min_gain=0, depth=0):
+def grow(
+    X, y, w, *, criterion, categorical=(), classes=(), max_depth=math.inf, least=0, min_impurity_decrease=0, depth=0
+):
     """Nested dictionaries; X is a list of rows with None for a missing value, w are positive fractions."""
     node = {"value": value(criterion, y, w, classes), "weight": sum(w), "impurity": badness(criterion, y, w) / sum(w)}
     best = None
@@ -108,11 +110,11 @@ def grow(X, y, w, *, criterion, categorical=(), classes=(), max_depth=math.inf, 
                 if best is None or gain > best[0] + slack:
                     heavier = weights[0] >= weights[1]
                     best = gain, feature, test, heavier if missing_left is None else missing_left, sides
-    if best is None or best[0] < min_gain:
+    if best is None or best[0] < min_impurity_decrease:
         return node
     gain, feature, test, missing_left, sides = best
     rules = {"criterion": criterion, "categorical": categorical, "classes": classes, "max_depth": max_depth}
-    rules |= {"least": least, "min_gain": min_gain, "depth": depth + 1}
+    rules |= {"least": least, "min_impurity_decrease": min_impurity_decrease, "depth": depth + 1}
     left, right = (grow([X[i] for i in s], [y[i] for i in s], [w[i] for i in s], **rules) for s in sides)
     present = {row[feature] for row in X} - {None}
     return node | {

@@ -98,7 +98,7 @@ def test_files_are_small_and_predict_the_same(kind, classes):
 
 
 @pytest.mark.parametrize("kind", MACHINES)
-@pytest.mark.parametrize("limit", [{}, {"max_leaves": 9}])
+@pytest.mark.parametrize("limit", [{}, {"max_leaf_nodes": 9}])
 def test_predictions_are_those_of_the_public_nodes(kind, limit):
     X, y = columns_with_words()
     machine = small(kind, **limit).fit(X, y)
@@ -127,8 +127,8 @@ def test_categories_and_missing_values_are_learned_and_unseen_ones_are_missing(k
 def test_one_split_divides_categories_named_by_the_user(kind):
     codes = np.tile(np.arange(10.0), 30)
     X, y = np.column_stack([codes, np.sin(codes)]), np.isin(codes, [1, 4, 7, 8]).astype(int)
-    rate = {} if kind in FORESTS else {"learning_rate": 1.0, "l2": 0.0}
-    options = {"max_leaves": 2, "max_features": None, **rate}
+    rate = {} if kind in FORESTS else {"learning_rate": 1.0, "l2_regularization": 0.0}
+    options = {"max_leaf_nodes": 2, "max_features": None, **rate}
     assert small(kind, n_estimators=1, categorical_features=[0], **options).fit(X, y).score(X, y) == 1.0
     assert small(kind, n_estimators=1, **options).fit(X, y).score(X, y) < 0.9
 
@@ -215,12 +215,12 @@ def test_time_ends_a_fit(kind):
     ("options", "message"),
     [
         ({"n_estimators": 0}, "n_estimators=0 must be"),
-        ({"max_leaves": 1}, "max_leaves=1 must be"),
+        ({"max_leaf_nodes": 1}, "max_leaf_nodes=1 must be"),
         ({"max_depth": 0.5}, "max_depth=0.5 must be"),
         ({"max_features": 1.5}, "max_features=1.5 must be"),
         ({"max_bins": 256}, "max_bins=256 must be"),
         ({"min_samples_leaf": -1}, "min_samples_leaf=-1 must be"),
-        ({"min_gain": np.nan}, "min_gain=nan must be"),
+        ({"min_impurity_decrease": np.nan}, "min_impurity_decrease=nan must be"),
         ({"max_time": 0}, "max_time=0 must be"),
         ({"categorical_features": ["no such column"]}, "categorical_features names 'no such column'"),
     ],

@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.row("T8"), pytest.mark.row("E2")]
 RATE, LEAVES, L2, ROUNDS = 0.3, 5, 0.5, 4
 OPTIONS = {
     "learning_rate": RATE,
-    "max_leaves": LEAVES,
-    "l2": L2,
+    "max_leaf_nodes": LEAVES,
+    "l2_regularization": L2,
     "n_estimators": ROUNDS,
     "min_samples_leaf": 0,
 }
@@ -78,7 +78,7 @@ def test_softmax_is_the_naive_loop(numbers):
 
 def test_leaves_of_the_absolute_loss_are_medians(numbers):
     X, y = numbers
-    machine = er.BoostingRegressor("absolute", learning_rate=1.0, n_estimators=1, max_leaves=4).fit(X, y)
+    machine = er.BoostingRegressor("absolute", learning_rate=1.0, n_estimators=1, max_leaf_nodes=4).fit(X, y)
     assert machine.baseline_[0] == np.median(y)
     leaves = machine.nodes_.predict_leaf(X)[:, 0]
     for leaf in np.unique(leaves):
@@ -136,7 +136,7 @@ def test_monotone_constraints_hold_everywhere(loss, sign):
     y = 1000 * (sign * (X[:, 0] + np.sin(4 * X[:, 0])) + X[:, 1] * X[:, 2]) + 300 * random.normal(size=1500)
     kind = er.BoostingRegressor if loss in ("squared", "absolute") else er.BoostingClassifier
     target = y if kind is er.BoostingRegressor else (y > 0).astype(int)
-    machine = kind(loss, n_estimators=40, monotone_constraints=[sign, 0, 0]).fit(X, target)
+    machine = kind(loss, n_estimators=40, monotonic_cst=[sign, 0, 0]).fit(X, target)
     grid = np.repeat(random.normal(size=(200, 3)), 50, axis=0)
     grid[:, 0] = np.tile(np.linspace(-3, 3, 50), 200)
     scores = machine.predict(grid) if kind is er.BoostingRegressor else machine.decision_function(grid)
@@ -152,7 +152,12 @@ def test_monotone_constraints_hold_everywhere(loss, sign):
 def test_early_stopping_keeps_the_best_round():
     X, y = make_classification(1500, 10, flip_y=0.3, random_state=0)
     machine = er.BoostingClassifier(
-        learning_rate=0.3, n_estimators=500, early_stopping=True, validation_fraction=0.2, patience=8, random_state=0
+        learning_rate=0.3,
+        n_estimators=500,
+        early_stopping=True,
+        validation_fraction=0.2,
+        n_iter_no_change=8,
+        random_state=0,
     ).fit(X, y)
     held = machine.history_["validation_loss"]
     assert machine.stopped_ == "early_stopping"
@@ -199,7 +204,7 @@ def test_boosting_is_as_good_as_that_of_scikit_learn():
     ours = cross_val_score(er.BoostingClassifier(), X, y, cv=5).mean()
     assert ours > cross_val_score(GradientBoostingClassifier(random_state=0), X, y, cv=5).mean() - 0.005
     X, y = make_friedman1(1000, noise=1.0, random_state=0)
-    ours = cross_val_score(er.BoostingRegressor(max_leaves=8), X, y, cv=3).mean()
+    ours = cross_val_score(er.BoostingRegressor(max_leaf_nodes=8), X, y, cv=3).mean()
     assert ours > cross_val_score(GradientBoostingRegressor(random_state=0), X, y, cv=3).mean() - 0.01
 
 
@@ -242,15 +247,15 @@ def test_losses_that_cannot_be_boosted_are_refused(machine, message):
     ("options", "message"),
     [
         ({"learning_rate": 0.0}, "learning_rate=0.0 must be"),
-        ({"l2": -1}, "l2=-1 must be"),
+        ({"l2_regularization": -1}, "l2_regularization=-1 must be"),
         ({"subsample": 1.5}, "subsample=1.5 must be"),
-        ({"patience": 0}, "patience=0 must be"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change=0 must be"),
         ({"early_stopping": "auto"}, "early_stopping='auto' must be"),
         ({"early_stopping": True, "validation_fraction": 1.0}, "validation_fraction=1 must be below 1"),
-        ({"monotone_constraints": [1, 0]}, r"monotone_constraints has shape \(2,\)"),
-        ({"monotone_constraints": [2, 0, 0, 0]}, "must hold -1"),
-        ({"monotone_constraints": {"age": 1}}, "names columns that X does not have"),
-        ({"monotone_constraints": [1, 0, 0, 0], "categorical_features": [0]}, "categories have no order"),
+        ({"monotonic_cst": [1, 0]}, r"monotonic_cst has shape \(2,\)"),
+        ({"monotonic_cst": [2, 0, 0, 0]}, "must hold -1"),
+        ({"monotonic_cst": {"age": 1}}, "names columns that X does not have"),
+        ({"monotonic_cst": [1, 0, 0, 0], "categorical_features": [0]}, "categories have no order"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -18,7 +18,7 @@ def one_tree(kind, **options):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("limit", [{"max_depth": 3}, {"max_leaves": 6}, {"max_depth": 4, "min_samples_leaf": 7}])
+@pytest.mark.parametrize("limit", [{"max_depth": 3}, {"max_leaf_nodes": 6}, {"max_depth": 4, "min_samples_leaf": 7}])
 def test_one_regression_tree_is_the_exact_one(seed, limit):
     X, y = make_friedman1(250, noise=1.0, random_state=seed)
     X[::5, 1] = np.nan
@@ -28,7 +28,9 @@ def test_one_regression_tree_is_the_exact_one(seed, limit):
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
-@pytest.mark.parametrize("limit", [{"max_depth": 3}, {"max_leaves": 7}, {"max_depth": 3, "min_gain": 0.02}])
+@pytest.mark.parametrize(
+    "limit", [{"max_depth": 3}, {"max_leaf_nodes": 7}, {"max_depth": 3, "min_impurity_decrease": 0.02}]
+)
 def test_one_class_tree_is_the_exact_one(classes, criterion, limit):
     X, y = make_classification(240, 6, n_informative=5, n_redundant=0, n_classes=classes, flip_y=0.2, random_state=1)
     X[::4, 0] = np.nan
@@ -126,7 +128,7 @@ def test_forests_are_as_good_as_those_of_scikit_learn():
 
 def test_limits_hold():
     X, y = make_classification(500, 6, flip_y=0.3, random_state=0)
-    nodes = er.ForestClassifier(5, max_leaves=8, random_state=0).fit(X, y).nodes_
+    nodes = er.ForestClassifier(5, max_leaf_nodes=8, random_state=0).fit(X, y).nodes_
     assert all(nodes.tree(k).is_leaf.sum() == 8 for k in range(5))
     nodes = er.ForestClassifier(5, max_depth=2, random_state=0).fit(X, y).nodes_
     assert all(len(nodes.tree(k)) <= 7 for k in range(5))

@@ -27,7 +27,7 @@ def grown(X, rng, several, weights=None):
     y = seen[:, 0] + np.sin(seen[:, 3]) + 0.1 * rng.normal(size=len(X))
     if several:
         return er.TreeClassifier(categorical_features=[3]).fit(X, np.digitize(y, [-0.5, 0.5]), weights).nodes_
-    return er.TreeRegressor(categorical_features=[3], max_leaves=100).fit(X, y, weights).nodes_
+    return er.TreeRegressor(categorical_features=[3], max_leaf_nodes=100).fit(X, y, weights).nodes_
 
 
 def walk(nodes, row, root=0):

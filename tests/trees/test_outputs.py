@@ -29,7 +29,7 @@ CLASSIFIERS = [
     pytest.param(er.BoostingClassifier(n_estimators=20), marks=pytest.mark.row("T8"), id="boosting"),
     pytest.param(er.BaggingClassifier(n_estimators=20, random_state=0), marks=pytest.mark.row("T5"), id="bagging"),
     pytest.param(
-        er.BaggingClassifier(er.KNNClassifier(5), 20, vote="mean", max_features=4, random_state=0),
+        er.BaggingClassifier(er.KNNClassifier(5), 20, voting="soft", max_features=4, random_state=0),
         marks=pytest.mark.row("T5"),
         id="bagged neighbours",
     ),
@@ -214,8 +214,8 @@ def test_boosting_of_labels_is_boosting_of_each(loss):
 
 @pytest.mark.row("T5")
 def test_bags_judge_rows_with_several_labels_and_refuse_machines_of_one():
-    for vote in ("majority", "mean"):
-        bag = er.BaggingClassifier(n_estimators=50, vote=vote, oob_importances=True, random_state=0).fit(XL, L)
+    for vote in ("hard", "soft"):
+        bag = er.BaggingClassifier(n_estimators=50, voting=vote, oob_importances=True, random_state=0).fit(XL, L)
         said = np.column_stack([np.asarray(each)[:, 1] >= 0.5 for each in bag.oob_decision_function_])
         np.testing.assert_allclose(bag.oob_score_, np.mean((said == L).all(axis=1)))
         assert bag.feature_importances_.max() > 0.01
@@ -255,4 +255,4 @@ def test_neighbours_vote_on_each_label():
         np.testing.assert_allclose(shares, alone.predict_proba(XL))
         np.testing.assert_array_equal(one.predict(XL)[:, number], alone.predict(XL))
     chosen = er.KNNClassifier("loo", ks=10).fit(XL, WORDS)
-    assert 1 <= chosen.k_ <= 10
+    assert 1 <= chosen.n_neighbors_ <= 10

@@ -10,7 +10,7 @@ from tests.estimator_checks import check_contract
     "machine",
     [
         pytest.param(er.TreeClassifier(), marks=pytest.mark.row("T1")),
-        pytest.param(er.TreeClassifier("entropy", max_leaves=8), marks=pytest.mark.row("T1")),
+        pytest.param(er.TreeClassifier("entropy", max_leaf_nodes=8), marks=pytest.mark.row("T1")),
         pytest.param(er.TreeRegressor(), marks=pytest.mark.row("T2")),
         pytest.param(er.TreeRegressor("absolute"), marks=pytest.mark.row("T2")),
         pytest.param(er.BaggingClassifier(n_estimators=20), marks=pytest.mark.row("T5")),

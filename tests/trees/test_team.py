@@ -21,16 +21,16 @@ NOBODY = np.zeros(0, dtype=np.int32)
 class Bench:
     """A table in bins with a grower on it."""
 
-    def __init__(self, X, max_leaves, threads=1, categories=None, monotone=None, times=NOBODY, stop=lambda: False):
+    def __init__(self, X, max_leaf_nodes, threads=1, categories=None, monotone=None, times=NOBODY, stop=lambda: False):
         counts = np.zeros(X.shape[1], dtype=np.int32) if categories is None else np.array(categories, dtype=np.int32)
-        self.X, self.leaves = X, max_leaves
+        self.X, self.leaves = X, max_leaf_nodes
         self.binning = Binning.of(X, np.ones(len(X)), counts)
         signs = np.zeros(X.shape[1], dtype=np.int8) if monotone is None else np.array(monotone, dtype=np.int8)
         codes = self.binning.codes(X)
-        self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaves, 1, stop)
+        self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaf_nodes, 1, stop)
         if threads > 1:  # also on small tables, for which one thread would be enough
             share, together.SHARE = together.SHARE, 1
-            self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaves, threads, stop)
+            self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaf_nodes, threads, stop)
             together.SHARE = share
         self.scores, self.times = np.zeros(len(X)), times
         self.count = int(times.sum()) if len(times) else len(X)
@@ -41,7 +41,7 @@ class Bench:
         rules["curvature_unit"] = step = unit(float(h.sum()), self.count)
         rules["l2"], rules["true_l2"], rules["rate"], rules["smoothing"] = l2 / step, l2, 1.0, smoothing / step
         rules["least"], rules["least_gain"], rules["noise"] = leaf, gain, 1e-12
-        rules["max_depth"], rules["max_leaves"] = depth, self.leaves
+        rules["max_depth"], rules["max_leaf_nodes"] = depth, self.leaves
         data = np.stack([g, h, self.scores, g, g, *([self.times] if len(self.times) else [])]).astype(float)
         tree = self.grower.grow(data, rows, np.arange(self.X.shape[1], dtype=np.int32), rules, values=True)
         self.scores = data[2]

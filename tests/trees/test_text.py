@@ -48,7 +48,7 @@ def test_each_row_satisfies_exactly_the_rule_of_its_leaf():
     X[:, 2] = rng.integers(0, 5, size=300)
     X[rng.random(X.shape) < 0.15] = np.nan
     y = np.nan_to_num(X[:, 0]) + np.isnan(X[:, 1]) + np.isin(X[:, 2], [1, 3])
-    tree = er.TreeRegressor(categorical_features=[2], max_leaves=25).fit(X, y)
+    tree = er.TreeRegressor(categorical_features=[2], max_leaf_nodes=25).fit(X, y)
     rules = tree.rules()
     assert rules["weight"].sum() == 300
     leaves = tree.apply(X)
@@ -85,7 +85,7 @@ def satisfies(row, rule):
 
 
 def test_rules_state_predictions_and_probabilities(table, answers):
-    tree = er.TreeClassifier(max_leaves=4).fit(table, answers)
+    tree = er.TreeClassifier(max_leaf_nodes=4).fit(table, answers)
     rules = tree.rules()
     assert rules.columns == ["leaf", "rule", "depth", "weight", "impurity", "prediction", "P(go)", "P(stay)"]
     np.testing.assert_allclose(rules["P(go)"] + rules["P(stay)"], 1)
@@ -97,7 +97,7 @@ def test_rules_state_predictions_and_probabilities(table, answers):
 
 @pytest.mark.parametrize("max_depth", [0, 3, None])
 def test_labels_in_the_drawing_do_not_overlap(table, answers, max_depth):
-    tree = er.TreeClassifier(max_leaves=30).fit(table, answers)
+    tree = er.TreeClassifier(max_leaf_nodes=30).fit(table, answers)
     figure = draw(tree, max_depth=max_depth)
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()

@@ -74,7 +74,7 @@ def random_problem(seed, criterion):
     rules = {
         "max_depth": None if rng.random() < 0.6 else int(rng.integers(0, 4)),
         "min_samples_leaf": 1 if rng.random() < 0.6 else 2.5,
-        "min_gain": 0.0 if rng.random() < 0.7 else 0.0625,
+        "min_impurity_decrease": 0.0 if rng.random() < 0.7 else 0.0625,
     }
     return X, y, weights, categorical, classes, rules
 
@@ -98,7 +98,7 @@ def test_the_tree_is_that_of_brute_force(criterion):
             classes=[k for k in classes if k in y],
             max_depth=math.inf if rules["max_depth"] is None else rules["max_depth"],
             least=0 if rules["min_samples_leaf"] == 1 else Fraction(2.5),
-            min_gain=Fraction(rules["min_gain"]) * total,
+            min_impurity_decrease=Fraction(rules["min_impurity_decrease"]) * total,
         )
         tree = machine(criterion, categorical_features=categorical, **rules).fit(X, y, weights)
         assert_equal_to(reference, tree.nodes_)
@@ -146,7 +146,7 @@ def same_tree(one, other):
 @pytest.mark.row("T1")
 @pytest.mark.row("T2")
 @pytest.mark.parametrize("criterion", CLASSES + NUMBERS)
-@pytest.mark.parametrize("rules", [{}, {"max_leaves": 9}, {"min_samples_leaf": 5, "max_depth": 6}])
+@pytest.mark.parametrize("rules", [{}, {"max_leaf_nodes": 9}, {"min_samples_leaf": 5, "max_depth": 6}])
 def test_weight_two_is_the_row_twice(criterion, rules):
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -224,7 +224,7 @@ def test_the_most_valuable_splits_come_first(criterion):
         waiting.remove(best)
         made.append(best)
         waiting += [node for node in (whole.left[best], whole.left[best] + 1) if whole.feature[node] >= 0]
-    limited = machine(criterion, max_leaves=12).fit(X, y)
+    limited = machine(criterion, max_leaf_nodes=12).fit(X, y)
     assert limited.n_leaves_ == 12
     splits = ~limited.nodes_.is_leaf
     assert limited.nodes_.gain[splits].sum() == pytest.approx(whole.gain[made].sum())
@@ -478,10 +478,10 @@ X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
         (er.TreeRegressor("gini"), "criterion='gini' is not known; choose one of"),
         (er.TreeClassifier(max_depth=-1), "max_depth=-1 must be a whole number of at least 0"),
         (er.TreeClassifier(max_depth=2.5), "max_depth=2.5 must be"),
-        (er.TreeClassifier(max_leaves=0), "max_leaves=0 must be"),
+        (er.TreeClassifier(max_leaf_nodes=0), "max_leaf_nodes=0 must be"),
         (er.TreeClassifier(min_samples_leaf=-1), "min_samples_leaf=-1 must be"),
         (er.TreeClassifier(min_weight_fraction_leaf=0.7), "min_weight_fraction_leaf=0.7 must be"),
-        (er.TreeClassifier(min_gain=np.nan), "min_gain=nan must be"),
+        (er.TreeClassifier(min_impurity_decrease=np.nan), "min_impurity_decrease=nan must be"),
         (er.TreeClassifier(max_features=0), "max_features=0 must be"),
         (er.TreeClassifier(ccp_alpha=-0.1), "ccp_alpha=-0.1 must be"),
         (er.TreeClassifier(ccp_alpha="best"), "ccp_alpha='best' is not known; give a number or 'cv'"),

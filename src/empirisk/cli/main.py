@@ -21,6 +21,7 @@ COMMANDS = {
     "score": "Score a model on new rows, and say whether they look like the old.",
     "show": "Show what a model is: machine, scores, columns, equation.",
     "serve": "Answer predictions over HTTP on this machine.",
+    "studio": "Learn and play in the browser.",
     "datasets": "List the bundled tables.",
 }
 

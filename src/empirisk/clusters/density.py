@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin, OutlierMixin
+from sklearn.base import DensityMixin, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
@@ -17,6 +17,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
+from empirisk.names import Estimator
 from empirisk.stop import check_stop
 from empirisk.validation import validate_data
 
@@ -26,7 +27,7 @@ LOG_TWO_PI = float(np.log(2 * np.pi))  # in the logarithm of every Gaussian dens
 SINGULAR = 1e-14  # variances below this share of the columns' own are rounding
 
 
-class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
+class GaussianDensity(DensityMixin, OutlierMixin, Estimator):
     """The Gaussian under which the rows are most likely, and a threshold below which a row is an anomaly.
 
         p(x) = (2 pi)^(-d/2) |S|^(-1/2) exp(-1/2 (x - m)' S^-1 (x - m)),
@@ -40,7 +41,7 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         The form of S.
     quantile : float
         The share of the training rows to be called anomalies, in [0, 1).
-    floor : float
+    reg_covar : float
         Least variance in any direction, as a share of the columns' own variances; 0 for none: then a full covariance
         needs more rows than columns.
 
@@ -72,10 +73,10 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         offset_=state.number(),
     )
 
-    def __init__(self, covariance_type: str = "full", *, quantile: float = 0.05, floor: float = 1e-6):
+    def __init__(self, covariance_type: str = "full", *, quantile: float = 0.05, reg_covar: float = 1e-6):
         self.covariance_type = covariance_type
         self.quantile = quantile
-        self.floor = floor
+        self.reg_covar = reg_covar
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianDensity:
@@ -92,10 +93,10 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         """
         form = find_form(self.covariance_type, ("full", "diagonal", "spherical"))
         check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
-        check_floor(self.floor)
+        check_floor(self.reg_covar)
         X, weights = check_rows(self, X, sample_weight)
         self.mean_, scatter = mean_and_scatter(X, weights)
-        self.covariance_ = form.covariance(scatter, least_variances(X, weights, self.floor))
+        self.covariance_ = form.covariance(scatter, least_variances(X, weights, self.reg_covar))
         self.offset_ = lower_quantile(self._log_density(X), weights, self.quantile)
         return self
 
@@ -161,8 +162,8 @@ class Full(Form):
             if not interruptible_call(lambda: np.linalg.eigvalsh(scaled), len(root))[0] >= SINGULAR * len(root):
                 raise EmpiriskError(
                     f"The full covariance of {len(root)} columns is singular: there are too few distinct rows, or "
-                    "columns that depend on each other; use covariance_type='diagonal', or a floor above 0, such as "
-                    "floor=1e-6."
+                    "columns that depend on each other; use covariance_type='diagonal', or a reg_covar above 0, such "
+                    "as reg_covar=1e-6."
                 )
             return scatter
         root = np.sqrt(least)
@@ -222,12 +223,12 @@ def wrong_covariance(name: str, kept: Any, width: int) -> str | None:
     return None
 
 
-def check_floor(floor: Any, *, above: bool = False) -> None:
+def check_floor(reg_covar: Any, *, above: bool = False) -> None:
     """Raise for a least share of the variances that is negative, or so small that it is lost in rounding."""
-    check_number("floor", floor, 0, above=above)
-    if 0 < floor < SINGULAR:
+    check_number("reg_covar", reg_covar, 0, above=above)
+    if 0 < reg_covar < SINGULAR:
         raise EmpiriskError(
-            f"floor={floor!r} is below {SINGULAR:g}, where variances are rounding; give at least that"
+            f"reg_covar={reg_covar!r} is below {SINGULAR:g}, where variances are rounding; give at least that"
             f"{'' if above else ', or 0 for none'}."
         )
 
@@ -273,10 +274,10 @@ def mean_and_scatter(X: NDArray, weights: Array) -> tuple[Array, Array]:
     return mean, centred.T @ (share[:, None] * centred)
 
 
-def least_variances(X: NDArray, weights: Array, floor: float) -> Array:
-    """The floor in the units of every column: its variance times ``floor``."""
+def least_variances(X: NDArray, weights: Array, reg_covar: float) -> Array:
+    """The floor in the units of every column: its variance times ``reg_covar``."""
     share = weights / weights.sum()
-    return floor * (share @ (X - share @ X).astype(np.float64) ** 2)
+    return reg_covar * (share @ (X - share @ X).astype(np.float64) ** 2)
 
 
 def inverse_roots(covariances: Array) -> tuple[list[Array], list[float]]:

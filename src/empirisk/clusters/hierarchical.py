@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -31,6 +31,7 @@ from empirisk.linalg.blocks import blocks, over_rows
 from empirisk.linalg.compiled import loop_with, plain_loop
 from empirisk.linalg.threads import parallel_map
 from empirisk.maps.implicit import GramDesign
+from empirisk.names import Estimator
 from empirisk.settings import require
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
 
@@ -45,7 +46,7 @@ SMALLEST = 256  # clusters below which the matrix is not made smaller any more
 
 
 @dataclass(eq=False, repr=False)
-class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimator):
+class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, Estimator):
     """Hierarchical clustering: from single rows on, the two nearest clusters are merged until all are one.
 
     How near two clusters are is decided by the rows of both: the smallest distance of a pair ("single"), the largest
@@ -63,7 +64,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         mean of squares.
     n_clusters : int or None
         How many clusters ``labels_`` has.
-    distance_limit : float or None
+    distance_threshold : float or None
         Clusters farther apart stay apart in ``labels_``. Without this and ``n_clusters`` the cut is where the heights
         rise most.
     cells : int or None
@@ -115,7 +116,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     _: KW_ONLY
     squared: bool = False
     n_clusters: int | None = None
-    distance_limit: float | None = None
+    distance_threshold: float | None = None
     cells: int | None = None
     max_time: float | None = None
     random_state: Any = None
@@ -152,7 +153,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         merging.merges[:, :2] = leaves[merging.merges[:, :2].astype(np.intp)]
         self.linkage_ = _sorted(merging.merges)
         count = self._wanted()
-        self.labels_ = self.cut(height=self.distance_limit) if count is None else self.cut(count)
+        self.labels_ = self.cut(height=self.distance_threshold) if count is None else self.cut(count)
         self.n_clusters_ = int(self.labels_.max()) + 1
         self.stopped_ = deadline.reason or Ending.FINISHED
         watch.close()
@@ -165,10 +166,10 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         check_count("n_clusters", self.n_clusters, optional=True)
         check_count("cells", self.cells, low=2, optional=True)
         check_time(self.max_time)
-        if self.distance_limit is not None:
-            check_number("distance_limit", self.distance_limit, 0)
-        if self.n_clusters is not None and self.distance_limit is not None:
-            raise EmpiriskError("n_clusters and distance_limit both say where to cut; give one of them.")
+        if self.distance_threshold is not None:
+            check_number("distance_threshold", self.distance_threshold, 0)
+        if self.n_clusters is not None and self.distance_threshold is not None:
+            raise EmpiriskError("n_clusters and distance_threshold both say where to cut; give one of them.")
         self._require_fixed_features()
 
     def _distances(
@@ -227,7 +228,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     def _wanted(self) -> int | None:
         """How many clusters to cut into; None where the distance decides."""
         leaves = len(self.linkage_) + 1
-        if self.distance_limit is not None:
+        if self.distance_threshold is not None:
             return None
         if self.n_clusters is None:
             rises = np.diff(self.linkage_[:, 2], prepend=0.0)

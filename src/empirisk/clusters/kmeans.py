@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -39,6 +39,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
+from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, requested, stopping
 from empirisk.validation import available_if, check_array
 
@@ -79,7 +80,7 @@ class KMeans(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
-    BaseEstimator,
+    Estimator,
 ):
     """k-means: clusters and means that minimise  sum_i c_i |phi(x_i) - m_{cluster of i}|^2.
 

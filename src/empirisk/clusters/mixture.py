@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,6 +35,7 @@ from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.design import Design, design_of
+from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
 from empirisk.validation import validate_data
 
@@ -60,7 +61,7 @@ def _wrong_covariances(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
+class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
     """A mixture of Gaussians, fitted by expectation and maximisation:
 
         p(x) = sum_k w_k (2 pi)^(-d/2) |S_k|^(-1/2) exp(-1/2 (x - m_k)' S_k^-1 (x - m_k)).
@@ -83,7 +84,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         A round that raises the mean log-likelihood by less ends the fit.
     max_iter : int
         Most rounds of a restart.
-    floor : float
+    reg_covar : float
         Least variance in any direction, as a share of the columns' own variances. It also holds where rows have none in
         some direction, since they are fewer than the columns, say.
     quantile : float
@@ -160,7 +161,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     n_init: int = 1
     tol: float = 1e-5
     max_iter: int = 300
-    floor: float = 1e-6
+    reg_covar: float = 1e-6
     quantile: float = 0.05
     max_time: float | None = None
     random_state: Any = None
@@ -190,7 +191,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if len(rows) < self.n_components:
             raise TooFew(self.n_components, len(rows), "n_components")
         order = np.argsort(keys(design_of(rows)), kind="stable")
-        moments = Moments(rows[order], weights[order], self.covariance_type, self.floor)
+        moments = Moments(rows[order], weights[order], self.covariance_type, self.reg_covar)
         if last is not None and last.means.shape[1] != rows.shape[1]:
             last = None
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 and last is None else 1
@@ -245,7 +246,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return self
         rows, weights = check_rows(self, X, sample_weight, again=True)
         columns = ColumnMoments(**self.seen_).with_rows(rows, weights)
-        moments = Moments(rows, weights, self.covariance_type, self.floor, columns)
+        moments = Moments(rows, weights, self.covariance_type, self.reg_covar, columns)
         deadline = Deadline(self.max_time)
         try:
             with interruptible(), stopping(deadline):
@@ -280,7 +281,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, 0)
-        check_floor(self.floor, above=True)
+        check_floor(self.reg_covar, above=True)
         check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
         check_time(self.max_time)
         check_flag("warm_start", self.warm_start)

@@ -67,19 +67,19 @@ def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArra
     if isinstance(constraints, Mapping):
         unknown = [name for name in constraints if name not in names]
         if unknown:
-            raise EmpiriskError(f"monotone_constraints names columns that X does not have: {unknown}.")
+            raise EmpiriskError(f"monotonic_cst names columns that X does not have: {unknown}.")
         given = np.array([constraints.get(name, 0) for name in names])
     else:
         given = np.asarray(constraints)
     if given.shape != (len(names),):
         raise EmpiriskError(
-            f"monotone_constraints has shape {given.shape}, but X has {len(names)} columns; give -1, 0 or 1 for each."
+            f"monotonic_cst has shape {given.shape}, but X has {len(names)} columns; give -1, 0 or 1 for each."
         )
     if not np.isin(given, (-1, 0, 1)).all():
-        raise EmpiriskError("monotone_constraints must hold -1 (falling), 0 (free) or 1 (rising) only.")
+        raise EmpiriskError("monotonic_cst must hold -1 (falling), 0 (free) or 1 (rising) only.")
     if (categorical & (given != 0)).any():
         held = [names[k] for k in np.flatnonzero(categorical & (given != 0))]
-        raise EmpiriskError(f"monotone_constraints on {held}: categories have no order; drop the constraint.")
+        raise EmpiriskError(f"monotonic_cst on {held}: categories have no order; drop the constraint.")
     signs[:] = given
     return signs
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
+from empirisk.names import Estimator
 from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
@@ -35,7 +36,7 @@ def transformed(steps: list[tuple[str, Any]], X: Any) -> Any:
     return X
 
 
-class Around(MetaEstimatorMixin, BaseEstimator):
+class Around(MetaEstimatorMixin, Estimator):
     """A machine around ``estimator``; after ``fit``, ``estimator_`` is the one inside."""
 
     _state = state.State(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import ClassifierTags, RegressorTags
 
 from empirisk import losses
+from empirisk.names import Estimator
 
 
-class TaskByLoss(BaseEstimator):
+class TaskByLoss(Estimator):
     """A classifier if its ``loss`` knows no other task, else a regressor."""
 
     loss: Any

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
@@ -24,6 +24,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.compiled import plain_loop
+from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.exact.describe import SLACK
 from empirisk.trees.nodes import Nodes
@@ -117,7 +118,7 @@ def _wrong_members(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, BaseEstimator):
+class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Estimator):
     """A weighted vote of weak classifiers, each fitted to weights that stress the errors so far.
 
     With D the weights of the rows (summing to one), s = +1 where the learner h is right and -1 where it is wrong, and

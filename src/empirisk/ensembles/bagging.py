@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing, check_consistent_length
@@ -42,6 +42,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.explain.permutation import Importances, falls
 from empirisk.linalg.threads import ordered_map
+from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.table_columns import require_squares
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
@@ -96,7 +97,7 @@ class BaggingParameters:
     random_state: Any = None
 
 
-class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two bagging machines share; see `BaggingClassifier` and `BaggingRegressor`."""
 
     _state = state.State(
@@ -299,7 +300,7 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
         The machine to bag; None takes `TreeClassifier`, fully grown.
     n_estimators : int
         Number of members.
-    vote : "majority" or "mean"
+    voting : "hard" or "soft"
         Whether members vote, or their probabilities are averaged.
     max_samples : float
         Size of a sample, as a part of the rows.
@@ -345,7 +346,7 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
 
     _state = state.State(
         _wrong_shares,
-        vote=state.text("majority", "mean"),
+        voting=state.text("hard", "soft", *SPELLINGS["voting"]),
         classes_=CLASSES,
         oob_decision_function_=state.either(
             state.array("f8", None, None, finite=False), state.several(state.array("f8", None, None, finite=False))
@@ -353,17 +354,18 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
     )
 
     _: KW_ONLY
-    vote: str = "majority"
+    voting: str = "hard"
     class_weight: dict[Any, float] | str | None = None
 
     @with_callbacks
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BaggingClassifier:
         """Fit the members; ``y`` may have several columns of labels where the machine takes them."""
-        if self.vote not in ("majority", "mean"):
-            raise EmpiriskError(f"vote={self.vote!r} is not known; use 'majority' or 'mean'.")
-        if self.vote == "mean" and not hasattr(self._machine(), "predict_proba"):
-            raise EmpiriskError(f"vote='mean' needs probabilities, which {self._machine()!r} lacks; use 'majority'.")
+        voting = spelled("voting", self.voting)
+        if voting not in ("hard", "soft"):
+            raise EmpiriskError(f"voting={self.voting!r} is not known; use 'hard' or 'soft'.")
+        if voting == "soft" and not hasattr(self._machine(), "predict_proba"):
+            raise EmpiriskError(f"voting='soft' needs probabilities, which {self._machine()!r} lacks; use 'hard'.")
         y, several = label_columns(y)
         several = several and bool(member_tags("estimator", self._machine()).target_tags.multi_output)
         table, target = check_table(self, X, reset=True), check_target(self, y, several=several)
@@ -394,7 +396,7 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
     def _answers(self, machine: Any, X: Any) -> Array:
         if isinstance(self.classes_, list):
             return self._answers_about_labels(machine, X, self.classes_)
-        if self.vote == "majority":
+        if spelled("voting", self.voting) == "hard":
             labels = numbered(np.asarray(machine.predict(X)), self.classes_)
             return (labels[:, None] == np.arange(len(self.classes_))).astype(np.float64)
         shares = np.asarray(machine.predict_proba(X), dtype=np.float64)
@@ -404,7 +406,7 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
 
     def _answers_about_labels(self, machine: Any, X: Any, classes: list[NDArray]) -> Array:
         """Votes or probabilities of the classes of all labels, side by side."""
-        if self.vote == "majority":
+        if spelled("voting", self.voting) == "hard":
             return indicators(np.asarray(machine.predict(X)), classes).astype(np.float64)
         found = []
         for shares, known, names in zip(machine.predict_proba(X), machine.classes_, classes, strict=True):

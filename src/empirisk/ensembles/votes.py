@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -24,6 +24,7 @@ from empirisk.linalg.threads import ordered_map
 from empirisk.machines.centroid import NearestCentroid
 from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import SVR, Ridge
+from empirisk.names import Estimator
 from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
@@ -38,7 +39,7 @@ class VoteParameters:
     weights: Any = None
 
 
-class Vote(VoteParameters, Members, BaseEstimator):
+class Vote(VoteParameters, Members, Estimator):
     """What the two votes share; see `VoteClassifier` and `VoteRegressor`."""
 
     _state = state.State(
@@ -101,9 +102,9 @@ class Vote(VoteParameters, Members, BaseEstimator):
 
 
 def _is_soft(machine: VoteClassifier) -> bool:
-    if machine.vote == "soft":
+    if machine.voting == "soft":
         return True
-    raise AttributeError("vote='hard' counts votes, which are no probabilities; use vote='soft'.")
+    raise AttributeError("voting='hard' counts votes, which are no probabilities; use voting='soft'.")
 
 
 @dataclass(eq=False, repr=False)
@@ -116,7 +117,7 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
     ----------
     estimators : list of classifiers or None
         The machines that vote; None takes logistic regression and the nearest centroid.
-    vote : "hard" or "soft"
+    voting : "hard" or "soft"
         Whether machines vote, or their probabilities are averaged.
     weights : array or None
         The say of each machine; None is the same for all.
@@ -140,21 +141,21 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
     array([1.])
     """
 
-    _state = state.State(vote=state.text("hard", "soft"), classes_=state.labels("classes"))
+    _state = state.State(voting=state.text("hard", "soft"), classes_=state.labels("classes"))
 
     _: KW_ONLY
-    vote: str = "hard"
+    voting: str = "hard"
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> VoteClassifier:
         """Fit the machines."""
-        if self.vote not in ("hard", "soft"):
-            raise EmpiriskError(f"vote={self.vote!r} is not known; use 'hard' or 'soft'.")
+        if self.voting not in ("hard", "soft"):
+            raise EmpiriskError(f"voting={self.voting!r} is not known; use 'hard' or 'soft'.")
         table, target = check_table(self, X, reset=True), check_target(self, y)
         check_consistent_length(table, target)
         mute = [machine for machine in self._machines() if not hasattr(machine, "predict_proba")]
-        if self.vote == "soft" and mute:
-            raise EmpiriskError(f"vote='soft' needs probabilities, which {mute[0]!r} lacks; use vote='hard'.")
+        if self.voting == "soft" and mute:
+            raise EmpiriskError(f"voting='soft' needs probabilities, which {mute[0]!r} lacks; use voting='hard'.")
         self.classes_ = sorted_classes(target, np.ones(len(target)))
         self._fit(table, target, sample_weight)
         return self
@@ -163,7 +164,7 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
         return [LogisticRegression(), NearestCentroid()]
 
     def _answers(self, machine: Any, X: Any) -> Array:
-        if self.vote == "soft":
+        if self.voting == "soft":
             return np.asarray(machine.predict_proba(X), dtype=np.float64)
         said = numbered(np.asarray(machine.predict(X)), self.classes_)
         return (said[:, None] == np.arange(len(self.classes_))).astype(np.float64)

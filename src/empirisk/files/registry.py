@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 import empirisk
 from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files.steps import STEPS
+from empirisk.names import BEFORE_0_2
 
 #: Our records that fitted machines hold and kernels that operators make: the name that files use, and its module.
 RECORDS = {
@@ -60,6 +61,7 @@ RENAMED = {
     "texts_": "blocks_",
     "Cs": "values",
     "C": "chosen",
+    **BEFORE_0_2,
 }
 
 #: Attributes that say how a fit ended, and the words of version 0.1 for it.

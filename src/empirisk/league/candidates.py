@@ -171,7 +171,7 @@ def _needs_network(size: Size) -> str:
 def _networks(size: Size) -> list[Any]:
     """Networks that stop where the held-out loss does; on large tables one of them."""
     # A tenth dropped and a tenth held out are usual; five epochs without gain are seldom followed by one.
-    usual = {"dropout": 0.1, "validation": 0.1, "patience": 5, "random_state": size.seed}
+    usual = {"dropout": 0.1, "validation_fraction": 0.1, "n_iter_no_change": 5, "random_state": size.seed}
     return [er.Network(widths, **usual) for widths in ([128, 64], [32])[: 1 if size.large else 2]]
 
 
@@ -213,19 +213,22 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     """Rounds are counted where rows are few: early stopping would take a tenth of them away."""
     # Half of the usual rate with half of the leaves, on parts of rows and columns, where noise is strong; the usual
     # one; more rounds the slower the rate. Each was the best of some table by folds of its training rows.
-    shy = {"learning_rate": 0.05, "max_leaves": 15, "subsample": 0.8, "max_features": 0.5, **_usual(size)}
-    full = {"learning_rate": 0.1, "max_leaves": 31, **_usual(size)}
-    early = {"early_stopping": True, "patience": 20}
+    shy = {"learning_rate": 0.05, "max_leaf_nodes": 15, "subsample": 0.8, "max_features": 0.5, **_usual(size)}
+    full = {"learning_rate": 0.1, "max_leaf_nodes": 31, **_usual(size)}
+    early = {"early_stopping": True, "n_iter_no_change": 20}
     if size.classes > MANY_CLASSES:  # every round grows a tree for each class
-        return [full | early | {"n_estimators": 60, "max_leaves": 15}]
+        return [full | early | {"n_estimators": 60, "max_leaf_nodes": 15}]
     if size.rows * max(size.classes, 1) > 300_000:  # a setting takes minutes, so that there is time for one
         return [full | early | {"n_estimators": 200}]
     if size.large or size.classes > SOME_CLASSES:
         return [full | early | {"n_estimators": 400}, shy | early | {"n_estimators": 800}]
     if not size.classes and size.rows > DEEP_ROWS and not size.sparse:
         deep = shy | {"max_features": 0.7, "n_estimators": 500}
-        return [full | {"n_estimators": 400, "learning_rate": 0.05}, *(deep | {"max_leaves": k} for k in (127, 400))]
-    small = [full | {"n_estimators": rounds, "max_leaves": 7} for rounds in (100, 400)]
+        return [
+            full | {"n_estimators": 400, "learning_rate": 0.05},
+            *(deep | {"max_leaf_nodes": k} for k in (127, 400)),
+        ]
+    small = [full | {"n_estimators": rounds, "max_leaf_nodes": 7} for rounds in (100, 400)]
     if size.sparse:  # words are many columns, and every tree looks at all of them
         return small
     return [*small, full | {"n_estimators": 400, "learning_rate": 0.05}, shy | {"n_estimators": 400}]
@@ -236,7 +239,7 @@ def _quick_boosting(size: Size) -> list[dict[str, Any]]:
     rounds = int(np.clip(QUICK_TREES // max(size.classes, 1), *QUICK_ROUNDS))
     # A fast rate needs few rounds; parts of rows and columns cost little accuracy, and save their share of the time.
     some = {"subsample": 0.8, "max_features": 0.2 if size.columns > MANY_COLUMNS else 0.5}
-    return [{"n_estimators": rounds, "learning_rate": 0.2, "max_leaves": 8, **_usual(size), **some}]
+    return [{"n_estimators": rounds, "learning_rate": 0.2, "max_leaf_nodes": 8, **_usual(size), **some}]
 
 
 def _trees(size: Size) -> int:
@@ -282,12 +285,12 @@ def _everyone(
 
     def neighbours(size: Size) -> list[Any]:
         # From one neighbour to many, in steps of about three, the usual one first.
-        return [make("KNN", k=k) for k in (15, 1, 5, 40) if k == 1 or k < size.rows // 2]
+        return [make("KNN", n_neighbors=k) for k in (15, 1, 5, 40) if k == 1 or k < size.rows // 2]
 
     def pruned(size: Size) -> list[Any]:
         # So few rows in a leaf are noise; the path of pruning decides about the rest.
         prune = {"min_samples_leaf": 5, "ccp_alpha": "cv"}
-        return [make("Tree", max_leaves=leaves, **prune, **_usual(size)) for leaves in (32, 8)]
+        return [make("Tree", max_leaf_nodes=leaves, **prune, **_usual(size)) for leaves in (32, 8)]
 
     def forest(trees: Callable[[Size], int]) -> Callable[[Size], list[Any]]:
         # The share of the rows that a tree sees: enough of them for a deep tree.
@@ -375,11 +378,11 @@ CHANGES: tuple[dict[str, float], ...] = (
     {"C": 3.0},
     {"C": 1 / 3},
     {"learning_rate": 0.5, "n_estimators": 2.0},
-    {"max_leaves": 2.0},
-    {"max_leaves": 0.5},
+    {"max_leaf_nodes": 2.0},
+    {"max_leaf_nodes": 0.5},
     {"min_samples_leaf": 3.0},
-    {"k": 2.0},
-    {"k": 0.5},
+    {"n_neighbors": 2.0},
+    {"n_neighbors": 0.5},
 )
 
 

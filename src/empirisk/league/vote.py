@@ -24,7 +24,7 @@ def votes(machines: Sequence[Any], classes: int) -> list[Any]:
     >>> [len(vote.estimators) for vote in votes([er.Ridge(), er.TreeRegressor()], 0)]
     [2, 2]
     """
-    vote = partial(er.VoteClassifier, vote="soft") if classes else er.VoteRegressor
+    vote = partial(er.VoteClassifier, voting="soft") if classes else er.VoteRegressor
     return [
         vote(list(machines[: len(weights)]), weights=weights) for weights in WEIGHTS if len(weights) <= len(machines)
     ]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,12 +30,13 @@ from empirisk.fits.unlearned import Unlearned, reason_of_zeros
 from empirisk.linalg.design import Design
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
+from empirisk.names import Estimator
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import learns_with_machine
 from empirisk.stop import Deadline, closing, cut_by, interruptible, requested
 
 
-class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
+class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
     """Parameters -> Problem -> Solver -> coefficients, for any loss, map and penalty."""
 
     _state = EVIDENCE | state.State(

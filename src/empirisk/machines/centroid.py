@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
@@ -16,6 +16,7 @@ from empirisk.contract.inputs import check_weights, class_weights, encode_classe
 from empirisk.contract.multiclass import winners
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.linalg.design import Array, Design
+from empirisk.names import Estimator
 from empirisk.stop import Ending
 
 NEGLIGIBLE = 1e-13  # differences of means below this share of the largest mean are rounding
@@ -23,7 +24,7 @@ NEGLIGIBLE = 1e-13  # differences of means below this share of the largest mean 
 FLOOR = 1e-6
 
 
-class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
+class NearestCentroid(MapsFeatures, ClassifierMixin, Estimator):
     """Each row to the class whose mean is nearest:  argmin_k |phi(x) - m_k|^2.
 
     For two classes this is the hyperplane w = 2 (m_1 - m_0), b = |m_0|^2 - |m_1|^2. The means minimise

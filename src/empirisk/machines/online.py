@@ -59,7 +59,7 @@ def can_go_on(machine: Any) -> bool:
 
 def online_solver(solver: Any) -> Any:
     """The solver that takes the steps of `partial_fit`: stochastic gradients unless another one is asked for."""
-    return solvers.SGD(batch=BATCH) if isinstance(solver, str) and solver == "auto" else solvers.find(solver)
+    return solvers.SGD(batch_size=BATCH) if isinstance(solver, str) and solver == "auto" else solvers.find(solver)
 
 
 def seen(problems: list[Problem]) -> Array:

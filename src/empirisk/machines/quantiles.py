@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.base import MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,12 +20,13 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.losses.regression import Quantile
 from empirisk.machines.equation import Regressor
+from empirisk.names import Estimator
 
 Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class QuantileRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
+class QuantileRegressor(RegressorMixin, MetaEstimatorMixin, Estimator):
     """Several quantiles of y given x, each by a machine of the pinball loss, put in order.
 
     Learned one by one, quantiles may cross: somewhere that of level 0.9 may lie below that of level 0.8. The answers

@@ -49,26 +49,26 @@ class Lasso(Regressor):
     """
 
 
-@composed({"loss": "squared", "penalty": None}, ratio=0.5)
+@composed({"loss": "squared", "penalty": None}, l1_ratio=0.5)
 class ElasticNet(Regressor):
-    """Elastic net:  minimise  ratio |w|_1 + (1 - ratio)/2 |w|^2 + C sum_i c_i (y_i - f(x_i))^2.
+    """Elastic net:  minimise  l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2 + C sum_i c_i (y_i - f(x_i))^2.
 
     Parameters
     ----------
-    ratio : float
+    l1_ratio : float
         Share of the 1-norm, between 0 (ridge) and 1 (lasso). The others are those of `Regressor`, without loss and
         penalty.
 
     Examples
     --------
-    >>> er.ElasticNet(C=1.0, ratio=0.5, fit_intercept=False).fit(np.eye(2), [0.1, 4.0]).coef_.round(6)
+    >>> er.ElasticNet(C=1.0, l1_ratio=0.5, fit_intercept=False).fit(np.eye(2), [0.1, 4.0]).coef_.round(6)
     array([0., 3.])
     """
 
     @property
     def penalty(self) -> ElasticNetPenalty:
-        """The penalty with the given ratio."""
-        return ElasticNetPenalty(self.ratio)
+        """The penalty with the given l1_ratio."""
+        return ElasticNetPenalty(self.l1_ratio)
 
 
 @composed({"loss": "absolute"}, penalty="none")

@@ -75,7 +75,7 @@ class ElasticNet(Regressor):
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
         warm_start: bool = ...,
-        ratio: float = ...,
+        l1_ratio: float = ...,
     ) -> None: ...
     @property
     def penalty(self) -> Any: ...

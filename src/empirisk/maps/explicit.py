@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import require_positive, require_whole
+from empirisk.names import Estimator
 from empirisk.settings import require
 from empirisk.validation import validate_data
 
@@ -24,7 +25,7 @@ MOST_FACTORS = 100  # of a monomial: the factorials of more are no numbers
 MOST_HARMONICS = 10_000  # that a file may ask for: each makes two columns of one
 
 
-class FloatMap(TransformerMixin, BaseEstimator):
+class FloatMap(TransformerMixin, Estimator):
     """A map that gives numbers in the precision of those that it takes."""
 
     takes_sparse: ClassVar[bool] = True

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
@@ -18,6 +18,7 @@ from empirisk.contract.inputs import check_weights, generator
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import Fit, Limits, SolverRun
 from empirisk.machines.online import Steps
+from empirisk.names import Estimator
 from empirisk.nets.autoencoder import decoder_plan
 from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
 from empirisk.nets.learning import advance, learn, rebuild
@@ -39,7 +40,7 @@ def _rebuilds(network: Network) -> bool:
     return True
 
 
-class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """phi_W: a feed-forward network whose weights are learned with the machine in whose slot ``features`` it stands.
 
     A machine with a network minimises
@@ -86,21 +87,21 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rebuilds the rows as they were: it takes the noise away.
     optimiser : str or Optax object
         "adam", "sgd", "momentum", "nesterov", "rmsprop", "adagrad", or an object with a step size of its own.
-    rate : float or "auto"
+    learning_rate_init : float or "auto"
         The first step size, for J divided by the sum of all C c_i; "auto" is 0.01 where every step sees all rows, else
         0.001.
     schedule : str or callable
         "cosine", "constant", "linear", "exponential" or "steps": how the step size falls; or a function of the step
         that gives a factor.
-    batch : int
+    batch_size : int
         Rows in a step.
     epochs : int or None
         Times that the rows are seen; None is 20, and no fewer than give 2000 steps.
-    validation : float
+    validation_fraction : float
         The share of rows that are held out from training, for early stopping; 0 for none.
     look_every : int or None
         Steps between looks at the held-out rows; None is an epoch, but at least 50 steps.
-    patience : int
+    n_iter_no_change : int
         Looks without a better held-out loss after which training stops; the best weights are restored.
     n_init : int or None
         How many first weights to try for a tenth of the steps; the best goes on, and L-BFGS starts from each. None is
@@ -178,13 +179,13 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         penalty: Any = "l2",
         augment: Sequence[Any] = (),
         optimiser: Any = "adam",
-        rate: float | str = "auto",
+        learning_rate_init: float | str = "auto",
         schedule: Any = "cosine",
-        batch: int = 128,
+        batch_size: int = 128,
         epochs: int | None = None,
-        validation: float = 0.0,
+        validation_fraction: float = 0.0,
         look_every: int | None = None,
-        patience: int = 10,
+        n_iter_no_change: int = 10,
         n_init: int | None = None,
         finish: bool | str = "auto",
         tied: bool = False,
@@ -206,13 +207,13 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.penalty = penalty
         self.augment = augment
         self.optimiser = optimiser
-        self.rate = rate
+        self.learning_rate_init = learning_rate_init
         self.schedule = schedule
-        self.batch = batch
+        self.batch_size = batch_size
         self.epochs = epochs
-        self.validation = validation
+        self.validation_fraction = validation_fraction
         self.look_every = look_every
-        self.patience = patience
+        self.n_iter_no_change = n_iter_no_change
         self.n_init = n_init
         self.finish = finish
         self.tied = tied
@@ -328,8 +329,9 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def step_with(self, X: ArrayLike, problems: list[Problem], watch: Watch) -> Steps:
         """One pass over some rows with the problems of a machine: what `partial_fit` does.
 
-        Steps of ``batch`` rows, at the step size ``rate`` throughout, lower the objective over all rows so far, for
-        which those of the call stand; weights, head and the memory of the optimiser stay for the next call.
+        Steps of ``batch_size`` rows, at the step size ``learning_rate_init`` throughout, lower the objective over all
+        rows so far, for which those of the call stand; weights, head and the memory of the optimiser stay for the next
+        call.
 
         Parameters
         ----------

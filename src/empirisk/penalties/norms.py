@@ -18,7 +18,7 @@ INSIDE = 1 - 1e-15
 class Norms(Penalty):
     """R(w) = l1 |w|_1 + l2/2 |w|^2, the two strengths given by the subclass.
 
-    >>> ElasticNet(ratio=0.5).prox(np.array([3.0, 0.5]), step=2.0)
+    >>> ElasticNet(l1_ratio=0.5).prox(np.array([3.0, 0.5]), step=2.0)
     array([1., 0.])
     """
 
@@ -111,30 +111,30 @@ class L1(Norms):
 
 
 class ElasticNet(Norms):
-    """R(w) = ratio |w|_1 + (1 - ratio)/2 |w|^2.
+    """R(w) = l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2.
 
     Parameters
     ----------
-    ratio : float, default 0.5
+    l1_ratio : float, default 0.5
         Between 0 (the l2 penalty) and 1 (the l1 penalty).
 
-    >>> ElasticNet(ratio=0.5).value(np.array([1.0, -2.0]))
+    >>> ElasticNet(l1_ratio=0.5).value(np.array([1.0, -2.0]))
     2.75
     """
 
-    _state = state.State(ratio=state.number(0, 1))
+    _state = state.State(l1_ratio=state.number(0, 1))
 
-    def __init__(self, ratio: float = 0.5):
-        self.ratio = ratio
+    def __init__(self, l1_ratio: float = 0.5):
+        self.l1_ratio = l1_ratio
 
     @property
     def l1(self) -> float:
-        """The ratio."""
-        return self._number("ratio", "a number between 0 and 1; 0 is the l2 penalty, 1 the l1", 0, 1)
+        """The l1_ratio."""
+        return self._number("l1_ratio", "a number between 0 and 1; 0 is the l2 penalty, 1 the l1", 0, 1)
 
     @property
     def l2(self) -> float:
-        """1 - ratio."""
+        """1 - l1_ratio."""
         return 1.0 - self.l1
 
 

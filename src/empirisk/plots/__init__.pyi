@@ -16,6 +16,7 @@ from empirisk.plots.equation import coefficients as coefficients
 from empirisk.plots.equation import gram as gram
 from empirisk.plots.equation import importance as importance
 from empirisk.plots.equation import losses as losses
+from empirisk.plots.equation import metric as metric
 from empirisk.plots.fits import descent as descent
 from empirisk.plots.fits import history as history
 from empirisk.plots.lines import regression as regression

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +23,8 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.machines.neighbors.nearest import EuclideanSearch, shares
-from empirisk.projections.course import Course, descend
+from empirisk.names import Estimator
+from empirisk.projections.descent import DescentLog, descend
 from empirisk.projections.metric_losses import ListedPairs, Triplets, hinge_of_squares
 from empirisk.projections.pca import principal
 from empirisk.stop import Stopped, interruptible, stopping
@@ -39,7 +40,7 @@ EQUAL = 1e-14
 
 
 @dataclass(eq=False, repr=False)
-class LearnedMetric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class LearnedMetric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, Estimator):
     """What the learned metrics share: targets as classes, the minimisation, the map x -> P x."""
 
     _state = state.State(
@@ -134,14 +135,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Trans
 
         free = (start / scale).ravel()
         with interruptible():
-            course = Course(self, data)
+            log = DescentLog(self, data)
             try:
-                with stopping(course.stops):
+                with stopping(log.stops):
                     loss = make()
-                free = descend(objective, free, course, fitted)
+                free = descend(objective, free, log, fitted)
             except Stopped:
                 self.margin_ = self._margin(0.0)
-        course.close(fitted(free))
+        log.close(fitted(free))
 
     @property
     def _n_features_out(self) -> int:
@@ -178,7 +179,7 @@ class LargeMarginMetric(LearnedMetric):
 
     Parameters
     ----------
-    k : int
+    n_neighbors : int
         The number of neighbours; an amount of weight, as for `KNNClassifier`.
     form : {"triplets", "pairs"}
         See above.
@@ -203,15 +204,15 @@ class LargeMarginMetric(LearnedMetric):
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(60, 4)) * [0.3, 1, 1, 1], np.arange(60) % 2
     >>> X[:, 0] += y  # one column tells the classes apart, three are noise
-    >>> plain = er.KNNClassifier(k=3).fit(X[:40], y[:40]).score(X[40:], y[40:])
-    >>> machine = er.KNNClassifier(k=3, features=er.LargeMarginMetric(k=3)).fit(X[:40], y[:40])
+    >>> plain = er.KNNClassifier(n_neighbors=3).fit(X[:40], y[:40]).score(X[40:], y[40:])
+    >>> machine = er.KNNClassifier(n_neighbors=3, features=er.LargeMarginMetric(n_neighbors=3)).fit(X[:40], y[:40])
     >>> machine.score(X[40:], y[40:]) > plain
     True
     """
 
     _largest = 1e15  # the products of its images are in single precision, after steps that make them larger
 
-    k: int = 3
+    n_neighbors: int = 3
     form: str = "triplets"
     C: float = 1.0
     margin: float | str | None = "auto"
@@ -231,7 +232,7 @@ class LargeMarginMetric(LearnedMetric):
             Weight of each row; weight 2 equals the row twice.
         """
         self._check()
-        check_count("k", self.k)
+        check_count("n_neighbors", self.n_neighbors)
         check_number("C", self.C, 0.0, above=True)
         if self.form not in FORMS:
             raise EmpiriskError(f"form={self.form!r} must be one of {FORMS}.")
@@ -244,7 +245,7 @@ class LargeMarginMetric(LearnedMetric):
     def _triplets(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> Triplets:
         """Target neighbours within each class."""
         groups = [np.flatnonzero(codes == number) for number in range(int(codes.max()) + 1)]
-        found = [neighbours(design.rows(group).X, weights[group], self.k) for group in groups]
+        found = [neighbours(design.rows(group).X, weights[group], self.n_neighbors) for group in groups]
         width = max(places.shape[1] for _, places, _ in found)
         targets, amounts = np.zeros((len(codes), width), np.intp), np.zeros((len(codes), width))
         pulled = 0.0
@@ -261,7 +262,7 @@ class LargeMarginMetric(LearnedMetric):
 
     def _pairs(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ListedPairs:
         """The nearest rows of all classes."""
-        squares, places, counts = neighbours(design.X, weights, self.k)
+        squares, places, counts = neighbours(design.X, weights, self.n_neighbors)
         amounts = (weights[:, None] * counts).ravel()
         first, second = np.repeat(np.arange(len(codes)), places.shape[1]), places.ravel()
         alike = codes[first] == codes[second]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -30,6 +30,7 @@ from empirisk.linalg.lapack import largest_pairs
 from empirisk.linalg.leading import RESTARTS, leading
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
 from empirisk.maps.implicit import kernel_sums
+from empirisk.names import Estimator
 from empirisk.parts import is_number
 from empirisk.settings import require, settings
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
@@ -64,7 +65,7 @@ MOST_NEIGHBOURS = 200
 
 
 @dataclass(eq=False, repr=False)
-class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Principal component analysis: orthonormal directions u that keep most of the variance,
 
         maximise  sum_i c_i <u, phi(x_i) - m>^2,   m = sum_i c_i phi(x_i) / sum_i c_i.

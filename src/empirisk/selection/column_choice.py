@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
 from sklearn.utils.multiclass import type_of_target
@@ -29,6 +29,7 @@ from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import Split
 from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import Lasso
+from empirisk.names import Estimator
 from empirisk.runs.parallel import parallel_fits
 from empirisk.validation import validate_data
 
@@ -202,7 +203,7 @@ def _errors(machine: Any, data: Data, metric: Metric, splits: list[Split], optio
     return np.array(parallel_fits(work, list(product(options, splits)))).reshape(len(options), -1).mean(axis=1)
 
 
-class L1Selection(ColumnSelector, MetaEstimatorMixin, BaseEstimator):
+class L1Selection(ColumnSelector, MetaEstimatorMixin, Estimator):
     """Columns that a machine with the l1 penalty keeps, again and again, on random halves of the rows.
 
     C is chosen once on all rows where the machine is asked to; a column is selected where its weight is not zero in at

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
@@ -19,6 +18,7 @@ from empirisk.contract.inputs import Array, check_weights, sorted_classes
 from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
+from empirisk.names import Estimator
 from empirisk.selection.column_choice import ColumnSelector
 from empirisk.validation import validate_data
 
@@ -27,7 +27,7 @@ MOST_ROWS, MOST_COPIES = 100_000, 10
 
 
 @dataclass(eq=False, repr=False)
-class InformationSelection(ColumnSelector, BaseEstimator):
+class InformationSelection(ColumnSelector, Estimator):
     """The k columns that share most information with the target, each taken alone.
 
         I(x_j; y) = sum or integral of  p(x_j, y) log( p(x_j, y) / (p(x_j) p(y)) ),  in nats

@@ -80,7 +80,7 @@ class StructuralRisk:
     Examples
     --------
     >>> X = np.repeat(np.linspace(-1, 1, 500)[:, None], 4, axis=0)
-    >>> found = er.selection.structural_risk(er.TreeClassifier(), X, np.abs(X[:, 0]) > 0.5, "max_leaves", [2, 3, 8])
+    >>> found = er.selection.structural_risk(er.TreeClassifier(), X, np.abs(X[:, 0]) > 0.5, "max_leaf_nodes", [2, 3, 8])
     >>> found.value, found.machine.score(X, np.abs(X[:, 0]) > 0.5)
     (3, 1.0)
     """
@@ -157,7 +157,7 @@ def structural_risk(
     X, y : table and labels
         The training rows, independent of each other.
     parameter : str
-        What spans the classes, reaching into parts: "features__degree", "max_leaves", "C".
+        What spans the classes, reaching into parts: "features__degree", "max_leaf_nodes", "C".
     values : list
         From the smallest class to the largest.
     bound : {"vc", "tree", "margin"} or callable, optional

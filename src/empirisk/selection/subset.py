@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from empirisk import state
 from empirisk.certificate import Certificate
@@ -19,6 +18,7 @@ from empirisk.contract.progress import warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.compiled import plain, plain_loop
+from empirisk.names import Estimator
 from empirisk.selection.column_choice import ColumnSelector
 from empirisk.settings import require
 from empirisk.stop import Deadline, Ending, interruptible
@@ -236,7 +236,7 @@ def swapped(problem: Triangle, size: int, stop: Callable[[], bool]) -> list[int]
 
 
 @dataclass(eq=False, repr=False)
-class BestSubset(ColumnSelector, BaseEstimator):
+class BestSubset(ColumnSelector, Estimator):
     """The k columns with the least sum of squares of all subsets of k columns (l0), with the proof.
 
         minimise  sum_i c_i (y_i - <w, x_i> - b)^2    over w with at most k entries that are not zero

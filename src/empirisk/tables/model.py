@@ -170,14 +170,14 @@ class TableModel:
 SOLVING = ("solver", "tol", "max_iter", "max_time", "random_state", "n_jobs", "warm_start")
 PLUMBING = {*SOLVING, "cv", "ensemble", "loss", "categorical_features"}
 #: What a fit chose itself, by the parameter that asked for it.
-CHOSEN = {"C": "C_", "k": "k_", "ccp_alpha": "ccp_alpha_"}
+CHOSEN = {"C": "C_", "n_neighbors": "n_neighbors_", "ccp_alpha": "ccp_alpha_"}
 
 
 def settings_of(machine: Any) -> str:
     """The settings of a machine that matter, those that are defaults too; of a fitted one those that it chose itself.
 
     >>> settings_of(er.KNNClassifier())
-    "KNNClassifier(k=5, ks=30, rule='best', weights='uniform')"
+    "KNNClassifier(ks=30, n_neighbors=5, rule='best', weights='uniform')"
     """
     machine = uncalibrated(machine)
     inner = getattr(machine, "estimator", None)

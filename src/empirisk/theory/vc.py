@@ -203,7 +203,7 @@ def tree_bound(
     >>> round(er.theory.tree_bound(2, n=10_000, features=5, training_error=0.1, theorem="description").value, 4)
     0.1294
     >>> X = np.arange(100.0)[:, None]
-    >>> tree = er.TreeClassifier(max_leaves=2).fit(X, X[:, 0] > 30)
+    >>> tree = er.TreeClassifier(max_leaf_nodes=2).fit(X, X[:, 0] > 30)
     >>> er.theory.tree_bound(tree, X, X[:, 0] > 30).value < 0.5
     True
     """

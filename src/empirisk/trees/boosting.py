@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,6 +35,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
 from empirisk.losses.base import Loss
+from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import NODE
@@ -109,7 +110,12 @@ class Boosted:
 
 
 def boost(
-    rounds: Rounds, n_estimators: int, held: HeldOutRows | None, patience: int, deadline: Deadline, watch: FitCallbacks
+    rounds: Rounds,
+    n_estimators: int,
+    held: HeldOutRows | None,
+    n_iter_no_change: int,
+    deadline: Deadline,
+    watch: FitCallbacks,
 ) -> Boosted:
     """Add rounds until one of the limits is reached; the model keeps the best number of them."""
     model = Boosted(rounds.binning, rounds.baseline)
@@ -126,7 +132,7 @@ def boost(
         if watch.end(model.fitted):
             model.reason = Ending.CALLBACK
             break
-        if held is not None and _stale(model.history["validation_loss"], patience):
+        if held is not None and _stale(model.history["validation_loss"], n_iter_no_change):
             model.reason = Ending.EARLY_STOPPING
             break
     model.reason = deadline.reason or model.reason
@@ -145,9 +151,9 @@ def _note(
         model.history["validation_loss"].append(held.after(trees, rounds.binning))
 
 
-def _stale(loss: list[float], patience: int) -> bool:
-    """Whether the least loss is ``patience`` rounds old."""
-    return len(loss) - 1 - int(np.argmin(loss)) >= patience
+def _stale(loss: list[float], n_iter_no_change: int) -> bool:
+    """Whether the least loss is ``n_iter_no_change`` rounds old."""
+    return len(loss) - 1 - int(np.argmin(loss)) >= n_iter_no_change
 
 
 @dataclass(eq=False, repr=False)
@@ -158,24 +164,24 @@ class BoostingParameters:
     _: KW_ONLY
     learning_rate: float = 0.1
     n_estimators: int = 100
-    max_leaves: int | None = 31
+    max_leaf_nodes: int | None = 31
     max_depth: int | None = None
     min_samples_leaf: float | None = None
-    min_gain: float = 0.0
-    l2: float = 0.01
+    min_impurity_decrease: float = 0.0
+    l2_regularization: float = 0.01
     subsample: float = 1.0
     max_features: int | float | str | None = None
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
-    monotone_constraints: Any = None
+    monotonic_cst: Any = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
-    patience: int = 10
+    n_iter_no_change: int = 10
     max_time: float | None = None
     random_state: Any = None
 
 
-class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two boosting machines share; see `BoostingClassifier` and `BoostingRegressor`."""
 
     _state = state.State(
@@ -200,7 +206,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
 
     def _plan(self, n_features: int) -> BoostingPlan:
         check_count("n_estimators", self.n_estimators)
-        check_count("patience", self.patience)
+        check_count("n_iter_no_change", self.n_iter_no_change)
         check_bins(self.max_bins)
         check_time(self.max_time)
         if self.early_stopping not in (True, False):
@@ -208,14 +214,14 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         leaf = self.min_samples_leaf
         return BoostingPlan(
             learning_rate=check_number("learning_rate", self.learning_rate, 0, above=True),
-            max_leaves=check_count("max_leaves", self.max_leaves, 2, optional=True),
+            max_leaf_nodes=check_count("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True),
             max_depth=check_count("max_depth", self.max_depth, 1, optional=True),
             min_samples_leaf=None if leaf is None else check_number("min_samples_leaf", leaf, 0),
-            min_gain=check_number("min_gain", self.min_gain, 0),
-            l2=check_number("l2", self.l2, 0),
+            min_impurity_decrease=check_number("min_impurity_decrease", self.min_impurity_decrease, 0),
+            l2=check_number("l2_regularization", self.l2_regularization, 0),
             subsample=check_number("subsample", self.subsample, 0, 1, above=True),
             max_features=count_features(self.max_features, n_features),
-            monotone=check_monotone(self.monotone_constraints, self.columns_.names, self.columns_.counts > 0),
+            monotone=check_monotone(self.monotonic_cst, self.columns_.names, self.columns_.counts > 0),
         )
 
     def _held(self, member: NDArray[np.intp], target: NDArray, random: np.random.Generator) -> NDArray[np.bool_]:
@@ -262,7 +268,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
                 scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
                 jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
             watch = FitCallbacks(self, self.n_estimators, watch_data)
-            model = boost(rounds, self.n_estimators, jury, self.patience, deadline, watch)
+            model = boost(rounds, self.n_estimators, jury, self.n_iter_no_change, deadline, watch)
         for name, value in model.fitted().items():
             setattr(self, name, value)
         watch.close()
@@ -317,7 +323,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
 
     Each round grows, on histograms of gradient and curvature, the tree that lowers
 
-        sum_i c_i (g_i f(x_i) + 1/2 h_i f(x_i)^2) + l2/2 sum of squared leaf values
+        sum_i c_i (g_i f(x_i) + 1/2 h_i f(x_i)^2) + l2_regularization/2 sum of squared leaf values
 
     and adds ``learning_rate`` times it to f. Two classes: one f, with any loss of the margin. More classes: a tree for
     each class in every round, with the softmax for the logistic loss and one-vs-rest for the others. What a column is
@@ -336,15 +342,15 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         Share of each step that is taken.
     n_estimators : int
         Number of rounds.
-    max_leaves, max_depth : int or None
+    max_leaf_nodes, max_depth : int or None
         Limits of each tree; trees grow by their best split first.
     min_samples_leaf : float or None
         Least number of rows in a leaf; None is 20, or a twentieth of the rows if that is less. A row of weight 2 counts
         twice. Histograms do not count rows: those of a child are taken to be in proportion to its curvature, which is
         exact for the squared loss.
-    min_gain : float
+    min_impurity_decrease : float
         Least decrease of the mean loss by a split.
-    l2 : float
+    l2_regularization : float
         Penalty on leaf values.
     subsample : float
         Share of the rows that each round looks at, drawn at random; equal rows are drawn together.
@@ -355,16 +361,16 @@ class BoostingClassifier(ClassifierMixin, Boosting):
     categorical_features : "auto", list of columns or mask
         Columns that hold categories; "auto" takes the text and category columns of a data frame. Beyond 255
         categories the rarest count as missing, as do categories that were not there in training.
-    monotone_constraints : list of -1, 0, 1, or dict by column name
+    monotonic_cst : list of -1, 0, 1, or dict by column name
         Columns with which f may only fall (-1) or rise (+1).
     class_weight : dict, "balanced" or None
         Factors on the weights of the classes.
     early_stopping : bool
-        Whether to hold out a part of the rows, stop when their loss has not fallen for ``patience`` rounds, and keep
-        the best number of rounds.
+        Whether to hold out a part of the rows, stop when their loss has not fallen for ``n_iter_no_change`` rounds, and
+        keep the best number of rounds.
     validation_fraction : float
         The share held out; equal rows stay together, and classes keep their shares.
-    patience : int
+    n_iter_no_change : int
         Rounds to wait.
     max_time : float or None
         Seconds after which the fit ends with the trees that it has.
@@ -513,8 +519,9 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
         "squared_absolute", or an object of `empirisk.losses`. Leaves of a loss with corners, straight ends or a
         curvature without bound get its best constants: the weighted median of the residuals for the absolute loss. Of
         the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and `predict` gives the mean.
-    learning_rate, n_estimators, max_leaves, max_depth, min_samples_leaf, min_gain, l2, subsample, max_features, \
-max_bins, categorical_features, monotone_constraints, early_stopping, validation_fraction, patience, max_time, \
+    learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
+l2_regularization, subsample, max_features, \
+max_bins, categorical_features, monotonic_cst, early_stopping, validation_fraction, n_iter_no_change, max_time, \
 random_state
         As for `BoostingClassifier`.
 

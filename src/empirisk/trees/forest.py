@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,6 +38,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.threads import ordered_map
+from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.samples import BinnedTarget, Grown, SampleGrower
@@ -60,9 +61,9 @@ class ForestParameters:
     _: KW_ONLY
     max_features: int | float | str | None = "sqrt"
     max_depth: int | None = None
-    max_leaves: int | None = None
+    max_leaf_nodes: int | None = None
     min_samples_leaf: float = 1
-    min_gain: float = 0.0
+    min_impurity_decrease: float = 0.0
     bootstrap: bool = True
     max_samples: float = 1.0
     max_bins: int = MAX_BINS
@@ -71,7 +72,7 @@ class ForestParameters:
     random_state: Any = None
 
 
-class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
 
     _state = state.State(
@@ -93,9 +94,9 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         depth = check_count("max_depth", self.max_depth, 1, optional=True)
         rules["least"] = check_number("min_samples_leaf", self.min_samples_leaf, 0)
         # A split without gain is a split too, unless a gain is asked for: the next ones may gain.
-        rules["least_gain"] = check_number("min_gain", self.min_gain, 0) or -np.inf
+        rules["least_gain"] = check_number("min_impurity_decrease", self.min_impurity_decrease, 0) or -np.inf
         rules["max_depth"] = np.inf if depth is None else depth
-        rules["max_leaves"] = check_count("max_leaves", self.max_leaves, 2, optional=True) or 0
+        rules["max_leaf_nodes"] = check_count("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True) or 0
         rules["columns"] = count_features(self.max_features, n_features)
         rules["entropy"] = entropy
         return rules
@@ -222,11 +223,11 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         Impurity that splits reduce.
     max_features : int, float, "sqrt" or None
         Columns that each split looks at: a number, a share, the square root of their number, or all.
-    max_depth, max_leaves : int or None
+    max_depth, max_leaf_nodes : int or None
         Limits of each tree; with a limit on the leaves the best split comes first.
     min_samples_leaf : float
         Least weight of a leaf.
-    min_gain : float
+    min_impurity_decrease : float
         Least decrease of the mean impurity by a split.
     bootstrap : bool
         Whether trees see bootstrap samples, or all rows with their weights. A sample draws as many rows as the weights
@@ -378,8 +379,8 @@ class ForestRegressor(RegressorMixin, MultiOutputMixin, Forest):
 
     Parameters
     ----------
-    n_estimators, max_depth, max_leaves, min_samples_leaf, min_gain, bootstrap, max_samples, max_bins, \
-categorical_features, max_time, random_state
+    n_estimators, max_depth, max_leaf_nodes, min_samples_leaf, min_impurity_decrease, bootstrap, max_samples, \
+max_bins, categorical_features, max_time, random_state
         As for `ForestClassifier`. Splits reduce the squared error.
     max_features : int, float, "sqrt" or None
         Columns that each split looks at, a third of them unless said otherwise.

@@ -35,10 +35,10 @@ class BoostingPlan:
     """
 
     learning_rate: float
-    max_leaves: int | None
+    max_leaf_nodes: int | None
     max_depth: int | None
     min_samples_leaf: float | None
-    min_gain: float
+    min_impurity_decrease: float
     l2: float
     subsample: float
     max_features: int
@@ -202,7 +202,7 @@ class Rounds:
 
     def _most_leaves(self) -> int:
         """No tree has more leaves than this."""
-        limits = [self.n_rows] if self.plan.max_leaves is None else [self.n_rows, self.plan.max_leaves]
+        limits = [self.n_rows] if self.plan.max_leaf_nodes is None else [self.n_rows, self.plan.max_leaf_nodes]
         if self._leaf >= 1:
             limits.append(int(self._count / self._leaf))
         if self.plan.max_depth is not None and self.plan.max_depth < 31:
@@ -216,11 +216,11 @@ class Rounds:
         rules["true_l2"], rules["rate"] = plan.l2, plan.learning_rate
         rules["l2"] = plan.l2 / unit_h
         rules["least"] = self._leaf * (1 - 1e-9)
-        rules["least_gain"] = 2.0 * plan.min_gain * self._weight * unit_h / unit_g / unit_g
+        rules["least_gain"] = 2.0 * plan.min_impurity_decrease * self._weight * unit_h / unit_g / unit_g
         rules["noise"] = ROUNDING
         rules["smoothing"] = SMOOTH_ROWS * self.objective.whole / unit_h
         rules["max_depth"] = np.inf if plan.max_depth is None else plan.max_depth
-        rules["max_leaves"] = self._most_leaves()
+        rules["max_leaf_nodes"] = self._most_leaves()
         return rules
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -34,6 +34,7 @@ from empirisk.contract.progress import warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
+from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, stopping
 from empirisk.trees import prune
 from empirisk.trees import text as words
@@ -56,10 +57,10 @@ class TreeParameters:
     criterion: str = "gini"
     _: KW_ONLY
     max_depth: int | None = None
-    max_leaves: int | None = None
+    max_leaf_nodes: int | None = None
     min_samples_leaf: float = 1
     min_weight_fraction_leaf: float = 0.0
-    min_gain: float = 0.0
+    min_impurity_decrease: float = 0.0
     max_features: int | float | str | None = None
     ccp_alpha: float | str = 0.0
     cv: Any = 5
@@ -68,7 +69,7 @@ class TreeParameters:
     random_state: Any = None
 
 
-class BaseTree(TreeParameters, Importances, BaseEstimator, ABC):
+class BaseTree(TreeParameters, Importances, Estimator, ABC):
     """What the two trees share; see `TreeClassifier` and `TreeRegressor`."""
 
     _state = state.State(
@@ -203,10 +204,10 @@ class BaseTree(TreeParameters, Importances, BaseEstimator, ABC):
     def _limits(self, n_features: int) -> TreeLimits:
         return TreeLimits(
             max_depth=check_count("max_depth", self.max_depth, 0, optional=True),
-            max_leaves=check_count("max_leaves", self.max_leaves, 1, optional=True),
+            max_leaf_nodes=check_count("max_leaf_nodes", self.max_leaf_nodes, 1, optional=True),
             min_samples_leaf=check_number("min_samples_leaf", self.min_samples_leaf, 0),
             min_weight_fraction_leaf=check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0, 0.5),
-            min_gain=check_number("min_gain", self.min_gain, 0),
+            min_impurity_decrease=check_number("min_impurity_decrease", self.min_impurity_decrease, 0),
             max_features=count_features(self.max_features, n_features),
             seed=0 if self.max_features is None else int(check_random_state(self.random_state).randint(2**31)),
         )
@@ -302,13 +303,13 @@ class TreeClassifier(ClassifierMixin, BaseTree):
         Impurity of a node: sum p (1 - p), - sum p log2 p, or 1 - max p.
     max_depth : int or None
         Most splits on the way to a leaf.
-    max_leaves : int or None
+    max_leaf_nodes : int or None
         Most leaves; the splits that gain most are then made first.
     min_samples_leaf : float
         Least weight in a leaf. It counts weights, so that weight 2 equals the row twice; up to 1 it restricts nothing.
     min_weight_fraction_leaf : float
         Least weight in a leaf, as a part of the weight of all rows.
-    min_gain : float
+    min_impurity_decrease : float
         Least gain of a split, as a part of the weight of all rows.
     max_features : None, int, float or "sqrt"
         How many columns, drawn anew for each node from those that vary there, a split looks at; None for all.
@@ -434,8 +435,9 @@ class TreeRegressor(RegressorMixin, BaseTree):
     ----------
     criterion : "squared" or "absolute"
         Impurity of a node; it also decides the prediction of a leaf, and the loss by which pruning judges.
-    max_depth, max_leaves, min_samples_leaf, min_weight_fraction_leaf, min_gain, max_features, ccp_alpha, cv
-        As for `TreeClassifier`; ``min_gain`` and ``ccp_alpha`` are in the units of the impurity.
+    max_depth, max_leaf_nodes, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, max_features, \
+ccp_alpha, cv
+        As for `TreeClassifier`; ``min_impurity_decrease`` and ``ccp_alpha`` are in the units of the impurity.
     categorical_features, max_time, random_state
         As for `TreeClassifier`.
 

@@ -35,7 +35,7 @@ def best_value(problem) -> float:
 def test_a_full_batch_is_gradient_descent(loss):
     problem, _ = make(loss, "l2", 0.5)
     rate = 0.05
-    point, _ = solve(problem, SGD(batch=60, schedule="constant", rate=rate), max_iter=10, tol=0.0)
+    point, _ = solve(problem, SGD(batch_size=60, schedule="constant", rate=rate), max_iter=10, tol=0.0)
     # Both keep the best point; here every step is one.
     same, watch = solve(problem, GradientDescent("fixed", rate=rate), max_iter=10, tol=0.0)
     assert np.all(np.diff(watch.history["objective"]) < 0)
@@ -65,7 +65,7 @@ def test_batches_and_schedules_by_definition(schedule):
             b = b - size / total * (n / len(chosen) * u.sum())
             t += 1
     start = Point(np.zeros(5), 0.0)
-    solver = SGD(batch=B, schedule=schedule, rate=rate, random_state=3)
+    solver = SGD(batch_size=B, schedule=schedule, rate=rate, random_state=3)
     point, _ = solve(problem, solver, start, max_iter=1, tol=0.0)
     assert point.w == pytest.approx(w, rel=1e-10)
     assert point.b == pytest.approx(b, rel=1e-10)
@@ -96,7 +96,7 @@ def test_adaptive_rules_by_definition(rule):
     problem = Problem(
         losses.Absolute(), penalties.NoPenalty(), 1.0, design_of(X, False), np.full(6, 1e4), np.ones(6), False
     )
-    solver = SGD(batch=1, schedule="constant", rate=0.1, adapt=rule, shuffle=False)
+    solver = SGD(batch_size=1, schedule="constant", rate=0.1, adapt=rule, shuffle=False)
     point, _ = solve(problem, solver, max_iter=1, tol=0.0)
     assert point.w == pytest.approx(naive_adaptive(rule, list(-X), 0.1), rel=1e-10)
 
@@ -121,7 +121,7 @@ def larger(loss, penalty="l2") -> Problem:
     [
         ({}, 100, 5e-3),
         ({"average": True}, 100, 1e-3),
-        ({"batch": 1, "average": True}, 20, 2e-2),
+        ({"batch_size": 1, "average": True}, 20, 2e-2),
         ({"schedule": "inverse"}, 100, 3e-3),
         ({"schedule": "inverse_regularised", "average": True}, 100, 2e-3),
         ({"adapt": "adagrad", "schedule": "constant"}, 100, 5e-3),
@@ -148,7 +148,7 @@ def test_a_loose_tolerance_is_proven():
 @pytest.mark.row("S3")
 def test_the_l1_penalty_makes_exact_zeros():
     problem, _ = make("squared", "l1", 0.05)
-    point, _ = solve(problem, SGD(batch=10), max_iter=300)
+    point, _ = solve(problem, SGD(batch_size=10), max_iter=300)
     exact, _ = solve(problem, Proximal(), tol=1e-9)
     assert np.array_equal(point.w == 0, exact.w == 0)
     assert (exact.w == 0).any()
@@ -169,7 +169,7 @@ def test_sparse_dense_and_single_precision_agree():
     points = []
     for data in (X, X.toarray(), np.asfortranarray(X.toarray()), X.toarray().astype(np.float32)):
         problem = Problem(dense.loss, dense.penalty, 0.5, design_of(data, False), y, weights, False)
-        points.append(solve(problem, SGD(batch=7), max_iter=5, tol=0.0)[0].w)
+        points.append(solve(problem, SGD(batch_size=7), max_iter=5, tol=0.0)[0].w)
     assert points[1] == pytest.approx(points[0], rel=1e-10)
     assert points[2] == pytest.approx(points[0], rel=1e-10)
     assert points[3] == pytest.approx(points[0], rel=1e-5)
@@ -179,8 +179,8 @@ def test_sparse_dense_and_single_precision_agree():
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_early_stopping_returns_the_best_validation_point(loss):
     problem, _ = make(loss, "none", 1.0, "wide")
-    inner = SGD(batch=5, rate=1.0)
-    solver = EarlyStopping(inner, validation_fraction=0.4, patience=4, random_state=2)
+    inner = SGD(batch_size=5, rate=1.0)
+    solver = EarlyStopping(inner, validation_fraction=0.4, n_iter_no_change=4, random_state=2)
     seen = []
 
     def note(_, point):
@@ -205,7 +205,7 @@ def test_held_out_rows_are_not_trained_on():
     y = problem.y.copy()
     y[held_out] = 1e6
     spoilt = Problem(problem.loss, problem.penalty, 1.0, problem.design, y, problem.weights, False)
-    solver = EarlyStopping(SGD(rate=0.01), validation_fraction=0.25, patience=50)
+    solver = EarlyStopping(SGD(rate=0.01), validation_fraction=0.25, n_iter_no_change=50)
     points = [solve(one, solver, Point(np.zeros(5)), max_iter=1, tol=0.0)[0] for one in (problem, spoilt)]
     assert np.array_equal(points[0].w, points[1].w)
 
@@ -224,16 +224,16 @@ def test_limits_and_interrupts_inside_an_epoch():
     problem = Problem(losses.Logistic(), penalties.L2(), 1.0, design_of(X, True), y, np.ones(len(y)))
     begin = time.perf_counter()
     with listening_to(lambda: time.perf_counter() > begin + 0.3):
-        point, watch = solve(problem, SGD(batch=1))
+        point, watch = solve(problem, SGD(batch_size=1))
     assert (watch.status, watch.iterations) == (Ending.INTERRUPTED, 1)
     assert np.isfinite(problem.primal(point))
-    _, watch = solve(problem, SGD(batch=1), deadline=Deadline(0.2))
+    _, watch = solve(problem, SGD(batch_size=1), deadline=Deadline(0.2))
     assert watch.status == Ending.MAX_TIME
 
 
 def test_a_rate_that_diverges_leaves_a_finite_point():
     problem, _ = make("exponential", "l2", 1.0)
-    point, watch = solve(problem, SGD(batch=5, schedule="constant", rate=50.0))
+    point, watch = solve(problem, SGD(batch_size=5, schedule="constant", rate=50.0))
     assert watch.status == Ending.STALLED
     assert np.isfinite(problem.primal(point))
 
@@ -241,7 +241,7 @@ def test_a_rate_that_diverges_leaves_a_finite_point():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"batch": 0}, "batch=0 of SGD must be a whole number"),
+        ({"batch_size": 0}, "batch_size=0 of SGD must be a whole number"),
         ({"schedule": "cosine"}, "schedule='cosine' of SGD is not known"),
         ({"adapt": "momentum"}, "adapt='momentum' of SGD is not known"),
         ({"rate": 0.0}, "rate=0.0 of SGD must be a positive number"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,6 +31,7 @@ from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
 from empirisk.machines.neighbors.nearest import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows, shares
+from empirisk.names import Estimator
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -39,7 +40,7 @@ LARGEST = 1e305
 
 
 @dataclass(eq=False, repr=False)
-class Neighbors(MapsFeatures, BaseEstimator):
+class Neighbors(MapsFeatures, Estimator):
     """What the two machines share: the rows kept, the search, and the choice of k."""
 
     _state = state.State(
@@ -55,11 +56,11 @@ class Neighbors(MapsFeatures, BaseEstimator):
         weights_=state.array("f8", "kept", low=0),
         rows_=state.items("kept", "mapped", LARGEST),
         norms_=state.maybe(state.array("f", "kept")),
-        k_=state.whole(1),
+        n_neighbors_=state.whole(1),
         choice_=state.optional(state.part(Choice)),
     )
 
-    k: int | str = 5
+    n_neighbors: int | str = 5
     features: Features = None
     _: KW_ONLY
     weights: str = "uniform"
@@ -77,11 +78,11 @@ class Neighbors(MapsFeatures, BaseEstimator):
         """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""
         if self.weights not in WEIGHTS:
             raise EmpiriskError(f"weights={self.weights!r} must be one of {WEIGHTS}.")
-        if isinstance(self.k, str):
-            if self.k != "loo":
-                raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'loo'.")
+        if isinstance(self.n_neighbors, str):
+            if self.n_neighbors != "loo":
+                raise EmpiriskError(f"n_neighbors={self.n_neighbors!r} must be a whole number of at least 1, or 'loo'.")
         else:
-            require_whole(self.k, "k", 1)
+            require_whole(self.n_neighbors, "n_neighbors", 1)
         check_rule(self.rule)
         self._require_fixed_features()
         whole, y = self._fit_map(X, y, sample_weight, **target)
@@ -124,11 +125,13 @@ class Neighbors(MapsFeatures, BaseEstimator):
 
     def _choose_k(self, rows: Any) -> None:
         """Take k, or choose it by leave-one-out, all values from one list of neighbours."""
-        if self.k != "loo":
-            self.k_ = int(self.k)
+        if self.n_neighbors != "loo":
+            self.n_neighbors_ = int(self.n_neighbors)
             return
         if len(self.weights_) < 2:
-            raise EmpiriskError("k='loo' leaves a row out and needs more than one sample; give a number as k.")
+            raise EmpiriskError(
+                "n_neighbors='loo' leaves a row out and needs more than one sample; give a number as n_neighbors."
+            )
         most = max(int(self.weights_.sum()) - 1, 1)
         ks: Any = self.ks
         values: Any = np.arange(1, min(ks, most) + 1) if np.ndim(ks) == 0 else np.unique(ks)
@@ -138,7 +141,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
         own = np.arange(len(self.weights_))
         losses = [self._losses(found.places, amounts) for amounts in self._amounts(found, values, own)]
         self.choice_ = choice_of(values, np.column_stack(losses), self.weights_, self.rule, simplest=-1)
-        self.k_ = int(self.choice_.chosen)
+        self.n_neighbors_ = int(self.choice_.chosen)
 
     def _losses(self, places: NDArray, amounts: Array) -> Array:
         """The loss of each row, predicted from what its neighbours count."""
@@ -147,8 +150,8 @@ class Neighbors(MapsFeatures, BaseEstimator):
     def _found(self, X: Any) -> tuple[NDArray, Array]:
         """The neighbours of new rows, and what each counts."""
         check_is_fitted(self)
-        found = self._search(self._prepared(X), self._length(self.k_), self.weights == "distance")
-        return found.places, next(self._amounts(found, [self.k_], np.full(len(found.places), -1)))
+        found = self._search(self._prepared(X), self._length(self.n_neighbors_), self.weights == "distance")
+        return found.places, next(self._amounts(found, [self.n_neighbors_], np.full(len(found.places), -1)))
 
     def kneighbors(self, X: ArrayLike, count: int | None = None) -> tuple[Array, NDArray]:
         """Distances to the nearest rows of each row of X, and the numbers of those rows in the data of `fit`.
@@ -158,10 +161,10 @@ class Neighbors(MapsFeatures, BaseEstimator):
         X : rows
             What to find neighbours of.
         count : int, optional
-            How many; ``k_`` if None.
+            How many; ``n_neighbors_`` if None.
         """
         check_is_fitted(self)
-        found = self._search(self._prepared(X), self.k_ if count is None else int(count), True)
+        found = self._search(self._prepared(X), self.n_neighbors_ if count is None else int(count), True)
         return found.unit * np.sqrt(found.squares), self.positions_[found.places]
 
 
@@ -201,7 +204,7 @@ class KNNClassifier(ClassifierMixin, Neighbors):
 
     Parameters
     ----------
-    k : int or "loo"
+    n_neighbors : int or "loo"
         Number of neighbours; "loo" takes the one with the smallest leave-one-out error.
     features : None, transformer or kernel
         The feature map phi, fitted inside, or a kernel.
@@ -210,24 +213,24 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     class_weight : None, "balanced" or dict
         Factors on the votes of the classes.
     ks : int or array
-        With k="loo": the largest k to try, or the values.
+        With n_neighbors="loo": the largest k to try, or the values.
     rule : {"best", "1se"}
-        With k="loo": the best k, or the largest within one standard error of it.
+        With n_neighbors="loo": the best k, or the largest within one standard error of it.
 
     Attributes
     ----------
     classes_ : array
         The classes.
-    k_ : int
+    n_neighbors_ : int
         The k used.
     choice_ : Choice
-        With k="loo": the values tried, the leave-one-out losses of each row, their means, and the rule.
+        With n_neighbors="loo": the values tried, the leave-one-out losses of each row, their means, and the rule.
     rows_, weights_, positions_ : arrays
         The rows kept (after the map), their weights, and where they stood in the data.
 
     Examples
     --------
-    >>> machine = er.KNNClassifier(k=3).fit([[0.0], [1.0], [2.0], [8.0], [9.0]], list("aaabb"))
+    >>> machine = er.KNNClassifier(n_neighbors=3).fit([[0.0], [1.0], [2.0], [8.0], [9.0]], list("aaabb"))
     >>> machine.predict([[0.5], [7.0]])
     array(['a', 'b'], dtype='<U1')
     """
@@ -309,19 +312,19 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
 
     Parameters
     ----------
-    k, features, weights, ks, rule
-        As for `KNNClassifier`; k="loo" takes the one with the smallest squared leave-one-out error.
+    n_neighbors, features, weights, ks, rule
+        As for `KNNClassifier`; n_neighbors="loo" takes the one with the smallest squared leave-one-out error.
 
     Attributes
     ----------
     targets_ : array
         The targets of the rows kept.
-    k_, choice_, rows_, weights_, positions_
+    n_neighbors_, choice_, rows_, weights_, positions_
         As for `KNNClassifier`.
 
     Examples
     --------
-    >>> er.KNNRegressor(k=2).fit([[0.0], [1.0], [5.0]], [0.0, 2.0, 9.0]).predict([[0.4]])
+    >>> er.KNNRegressor(n_neighbors=2).fit([[0.0], [1.0], [5.0]], [0.0, 2.0, 9.0]).predict([[0.4]])
     array([1.])
     """
 

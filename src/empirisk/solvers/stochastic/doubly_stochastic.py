@@ -30,7 +30,7 @@ class DoublyStochastic(MinibatchSolver):
 
     Parameters
     ----------
-    batch : int, default 64
+    batch_size : int, default 64
         Samples in a step.
     columns : int, default 2048
         Columns in a step; all of them where there are no more.
@@ -51,8 +51,10 @@ class DoublyStochastic(MinibatchSolver):
     iteration_limit = 100
     proof_after = 2.0  # it takes the whole kernel
 
-    def __init__(self, batch: int = 64, columns: int = 2048, rate: float | None = None, random_state: int | None = 0):
-        self.batch = batch
+    def __init__(
+        self, batch_size: int = 64, columns: int = 2048, rate: float | None = None, random_state: int | None = 0
+    ):
+        self.batch_size = batch_size
         self.columns = columns
         self.rate = rate
         self.random_state = random_state
@@ -70,7 +72,7 @@ class DoublyStochasticRun:
 
     def __init__(self, problem: Problem, solver: DoublyStochastic, start: Point | None):
         self.problem, self.rows = problem, len(problem.y)
-        self.batch, self.columns = min(int(solver.batch), self.rows), min(int(solver.columns), self.rows)
+        self.batch, self.columns = min(int(solver.batch_size), self.rows), min(int(solver.columns), self.rows)
         start = problem.origin() if start is None or start.w.shape != (self.rows,) else start
         self.beta, self.b = start.w.copy(), float(start.b)
         self.average, self.average_b, self.steps = self.beta.copy(), self.b, 0

@@ -25,7 +25,7 @@ class EarlyStopping(Solver):
         The solver that goes step by step.
     validation_fraction : float
         The share of the rows held out.
-    patience : int
+    n_iter_no_change : int
         Iterations without improvement after which to stop.
     random_state : int
         Seed of the rows held out.
@@ -33,7 +33,7 @@ class EarlyStopping(Solver):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(60, 40))
-    >>> machine = er.LogisticRegression(C=1e3, solver=er.solvers.EarlyStopping("gradient_descent", patience=3))
+    >>> machine = er.LogisticRegression(C=1e3, solver=er.solvers.EarlyStopping("gradient_descent", n_iter_no_change=3))
     >>> machine.fit(X, X[:, 0] > 0).certificate_.status
     'early_stopping'
     """
@@ -42,7 +42,7 @@ class EarlyStopping(Solver):
 
     solver: Any = "gradient_descent"
     validation_fraction: float = 0.1
-    patience: int = 5
+    n_iter_no_change: int = 5
     random_state: int = 0
 
     def refusal(self, problem: Problem) -> str:
@@ -69,7 +69,7 @@ class EarlyStopping(Solver):
             if score < lowest:  # a copy: some solvers go on in place
                 best, lowest, waited = Point(np.array(point.w), np.array(point.b)), score, 0
             told = watch.progress is not None and watch.progress(iteration, point)
-            return told or waited >= self.patience
+            return told or waited >= self.n_iter_no_change
 
         inner.progress = look
         self._inner().solve(part, inner, start)
@@ -92,7 +92,9 @@ class EarlyStopping(Solver):
         """Rows held out, and rows to train on."""
         share = self.validation_fraction
         self.require("validation_fraction", isinstance(share, Real) and 0 < share < 1, "must lie between 0 and 1")
-        self.require("patience", isinstance(self.patience, Integral) and self.patience >= 1, COUNT)
+        self.require(
+            "n_iter_no_change", isinstance(self.n_iter_no_change, Integral) and self.n_iter_no_change >= 1, COUNT
+        )
         count = min(max(1, round(share * rows)), rows - 1)
         if count < 1:
             raise EmpiriskError(f"X has {rows} row, of which EarlyStopping can hold out none; give more rows.")

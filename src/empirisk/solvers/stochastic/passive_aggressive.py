@@ -51,7 +51,7 @@ class PassiveAggressive(MinibatchSolver, Online):
     sizes = (2, 1)
     #: Epochs; steps do not get shorter, so that more of them change the average alone.
     iteration_limit = 200
-    batch, rate = 1, None
+    batch_size, rate = 1, None
 
     average: bool = False
     shuffle: bool = True

@@ -45,18 +45,18 @@ class MinibatchSolver(Solver):
     aims_at_tol = False
     #: A proof costs about an epoch: the next one is due after so many times as many of them.
     proof_after = 1.5
-    batch: int
+    batch_size: int
     rate: float | None
     random_state: int | None
 
     def check(self) -> None:
         """Raise a sentence if a parameter makes no sense."""
         known = self.rate is None or (isinstance(self.rate, Real) and 0 < self.rate < np.inf)
-        self.require("batch", isinstance(self.batch, Integral) and self.batch >= 1, COUNT)
+        self.require("batch_size", isinstance(self.batch_size, Integral) and self.batch_size >= 1, COUNT)
         self.require("rate", known, "must be a positive number, or None")
 
     def limit(self, problem: Problem) -> int:
-        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
+        wanted = -(-LEAST_STEPS * int(self.batch_size) // len(problem.y))
         return min(max(self.iteration_limit, wanted), MOST_PASSES)
 
     def training(self, problem: Problem, start: Point | None) -> Any:
@@ -95,7 +95,7 @@ class SGD(MinibatchSolver, Online):
 
     Parameters
     ----------
-    batch : int, default 32
+    batch_size : int, default 32
         Samples in a step.
     schedule : {"auto", "inverse_root", "inverse", "inverse_regularised", "constant"}
         How the rate falls: as 1 / sqrt(epochs), as 1 / epochs, as 1 / (lambda t) over the steps t with lambda the l2
@@ -122,7 +122,7 @@ class SGD(MinibatchSolver, Online):
     #: Epochs; rates that fall by then change little.
     iteration_limit = 200
 
-    batch: int = 32
+    batch_size: int = 32
     schedule: str = "auto"
     rate: float | None = None
     adapt: str | None = None
@@ -146,7 +146,11 @@ class SGD(MinibatchSolver, Online):
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
         seen, rate = Seen(len(problem.y), float(problem.weights.sum())), self._given_rate
-        pace = Pace(int(self.batch), -(-len(problem.y) // int(self.batch)), rate or usual_rate(problem, self.batch))
+        pace = Pace(
+            int(self.batch_size),
+            -(-len(problem.y) // int(self.batch_size)),
+            rate or usual_rate(problem, self.batch_size),
+        )
         return SGDRun(problem, self, buffers, seen, pace)
 
     @property
@@ -166,7 +170,7 @@ class SGD(MinibatchSolver, Online):
         self.check()
         numbers = _with_stiffness(memory.numbers, problem)
         # Batches of nearly the same size: a step that suits a whole batch is too long for a last one of a single row.
-        batch = -(-len(problem.y) // -(-len(problem.y) // int(self.batch)))
+        batch = -(-len(problem.y) // -(-len(problem.y) // int(self.batch_size)))
         pace = Pace(batch, EPOCH, self._given_rate or Stiffness(*numbers[STIFFNESS:]).rate(batch))
         weights, average, mean, square = _moved(memory.buffers, problem, 1.0)
         buffers = Buffers(weights, np.zeros_like(weights), mean, square, average)

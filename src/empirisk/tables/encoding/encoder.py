@@ -11,12 +11,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import class_codes, sorted_classes
+from empirisk.names import Estimator
 from empirisk.tables.encoding.categories import OTHER, Means, Words
 from empirisk.tables.encoding.numbers_and_texts import Numbers
 from empirisk.tables.understanding.column import Column
@@ -51,7 +52,7 @@ def _in_blocks(schema: Schema) -> list[Column]:
 
 
 @dataclass(eq=False, repr=False)
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, Estimator):
     """Turn the columns of a table into numbers, as learned from the training rows.
 
     Numbers are filled with the median, flagged where missing, centred and scaled. Dates become days, the phase of the

@@ -55,7 +55,7 @@ COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical"
 #: what a split must gain, and as a part of the node's score; what is added to the weight of a category where
 #: categories are ordered; the depth at which nodes stay whole; most leaves, or 0; whether the score is that of entropy;
 #: how many columns a node of a forest looks at. Boosting: units of gradient and curvature, l2 in no units, the rate.
-RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaves", "entropy", "columns"]
+RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaf_nodes", "entropy", "columns"]
 RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate"]
 RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
 #: The rules, and how far a tree has grown: nodes so far, those that wait for a split. Alone: those searched for one,
@@ -331,12 +331,12 @@ def open_children(nodes, number, child, middle, rules):
 def take_next(nodes, state):
     """Take the node to split next, or -1: the last, or with a limit on the leaves the one with the largest gain."""
     # Two nodes a split: with a limit of L leaves the tree is complete at 2 L - 1 nodes.
-    if state.open == 0 or (state.max_leaves > 0.0 and state.nodes >= 2 * state.max_leaves - 1):
+    if state.open == 0 or (state.max_leaf_nodes > 0.0 and state.nodes >= 2 * state.max_leaf_nodes - 1):
         return np.int64(-1)
     state.open -= 1
     last = nodes[state.open]
     chosen = last
-    for k in range(state.open if state.max_leaves > 0.0 else 0):
+    for k in range(state.open if state.max_leaf_nodes > 0.0 else 0):
         node, best = nodes[nodes[k].waiting], nodes[chosen.waiting]
         # Of equal gains the node further left goes first.
         if node.gain > best.gain or (node.gain == best.gain and node.start < best.start):

@@ -341,7 +341,7 @@ def open_pair(shared, nodes, parts, threads):
         shared.larger = 2 * child + 1 - shared.smaller
         nodes[shared.larger].slot = node.slot
     shared.live = 0
-    full = shared.max_leaves > 0.0 and shared.nodes >= 2 * shared.max_leaves - 1
+    full = shared.max_leaf_nodes > 0.0 and shared.nodes >= 2 * shared.max_leaf_nodes - 1
     for side in range(0 if full else 1 if shared.larger < 0 else 2):
         node = nodes[shared.larger if side else shared.smaller]
         large = node.sum & LOW > 1 and node.stop - node.start > 1 and node.count >= 2 * shared.least
@@ -501,7 +501,7 @@ def work(team, thread, threads):
 
 
 class TeamGrower:
-    """Grows trees of at most ``max_leaves`` leaves on one binned table, one after the other in the same memory.
+    """Grows trees of at most ``max_leaf_nodes`` leaves on one binned table, one after the other in the same memory.
 
     Parameters
     ----------
@@ -511,7 +511,7 @@ class TeamGrower:
         Constraints on the columns.
     width : int
         The number of columns that each tree looks at.
-    max_leaves : int
+    max_leaf_nodes : int
         The largest number of leaves.
     threads : int
         How many threads work on a tree. The result does not depend on it.
@@ -525,7 +525,7 @@ class TeamGrower:
         table: BinnedRows,
         monotone: NDArray[np.int8],
         width: int,
-        max_leaves: int,
+        max_leaf_nodes: int,
         threads: int,
         stop: Callable[[], bool],
     ):
@@ -534,8 +534,8 @@ class TeamGrower:
         self.threads = max(1, min(threads, self.shares(rows, width), MOST_THREADS))
         self.columns = describe_columns(binning, monotone)
         memory = max(2, min(POOL, settings().memory // 4) // (width * WIDTH * 8))
-        self._kept, self._step = min(max_leaves + 1, memory), max(STEPS // width, LEAST_ROWS)
-        parts = max(rows // self._step + 2, max_leaves + rows // SUMMED + 1, self._kept)
+        self._kept, self._step = min(max_leaf_nodes + 1, memory), max(STEPS // width, LEAST_ROWS)
+        parts = max(rows // self._step + 2, max_leaf_nodes + rows // SUMMED + 1, self._kept)
         self._shared = np.zeros(1, dtype=STATE)
         self._team = Team(
             shared=self._shared,
@@ -548,7 +548,7 @@ class TeamGrower:
             packed=np.empty((2, rows), dtype=np.int64),
             histograms=np.zeros((self.threads + SCRATCH + self._kept, width, WIDTH), dtype=np.int64),
             room=np.tile(np.arange(WIDTH), (1 + 2 * self.threads, 1)),
-            nodes=np.zeros(2 * max_leaves + 1 + 2 * width, dtype=NODE),
+            nodes=np.zeros(2 * max_leaf_nodes + 1 + 2 * width, dtype=NODE),
             parts=np.zeros(parts, dtype=PART),
         )
 

@@ -54,8 +54,8 @@ DONE, SHARE, FULL, PAUSE = range(4)  # why `grow` returned
 #: the node that was split, the first of its children, which children may be split, the one in hand, how many columns it
 #: looks at; how many values make a node large, and how many to look at before a pause.
 STATE = np.dtype(
-    [(name, np.int64) for name in ("max_depth", "max_leaves", "max_features", "set_words", "criterion")]
-    + [(name, np.float64) for name in ("least", "min_gain", "unit")]
+    [(name, np.int64) for name in ("max_depth", "max_leaf_nodes", "max_features", "set_words", "criterion")]
+    + [(name, np.float64) for name in ("least", "min_impurity_decrease", "unit")]
     + [(name, np.int64) for name in ("nodes", "words", "waiting", "leaves", "phase", "node", "children", "alive")]
     + [(name, np.int64) for name in ("child", "chosen", "large", "patience")]
 )
@@ -113,7 +113,7 @@ def grow(growth, slots, labels, y, median, in_left, lane, lanes):
         if state.phase == OPEN:
             described, divided = len(growth.keys) - 1, state.nodes > 0
             if divided:
-                if state.waiting == 0 or (state.max_leaves > 0 and state.leaves >= state.max_leaves):
+                if state.waiting == 0 or (state.max_leaf_nodes > 0 and state.leaves >= state.max_leaf_nodes):
                     return DONE
                 if state.nodes + 2 > len(nodes) or state.words + 2 * state.set_words > len(growth.category_bits):
                     return FULL
@@ -325,7 +325,7 @@ def settle(state, columns, nodes, values, bits, in_left):
         if gain > NO_SPLIT and (winner < 0 or gain > best + node.slack):
             best = gain
             winner = columns[place].chosen
-    if winner < 0 or (best + node.slack) * node.factor < state.min_gain:
+    if winner < 0 or (best + node.slack) * node.factor < state.min_impurity_decrease:
         return
     offer = columns[winner]
     node.column = winner
@@ -345,7 +345,7 @@ def settle(state, columns, nodes, values, bits, in_left):
     # It waits on a stack, or on a heap by gain where the number of leaves is limited.
     place = state.waiting
     state.waiting += 1
-    while state.max_leaves > 0 and place > 0 and comes_before(nodes, number, nodes[(place - 1) // 2].waiting):
+    while state.max_leaf_nodes > 0 and place > 0 and comes_before(nodes, number, nodes[(place - 1) // 2].waiting):
         nodes[place].waiting = nodes[(place - 1) // 2].waiting
         place = (place - 1) // 2
     nodes[place].waiting = number
@@ -363,7 +363,7 @@ def pop(state, nodes):
     """Take the next node off the stack or heap."""
     state.waiting -= 1
     size, last = state.waiting, nodes[state.waiting].waiting
-    if state.max_leaves == 0:
+    if state.max_leaf_nodes == 0:
         return last
     first, place, child = nodes[0].waiting, 0, 1
     while child < size:
@@ -443,10 +443,10 @@ class TreeLimits:
     """When an exact tree stops growing; see `empirisk.TreeClassifier` for the meaning."""
 
     max_depth: int | None = None
-    max_leaves: int | None = None
+    max_leaf_nodes: int | None = None
     min_samples_leaf: float = 1
     min_weight_fraction_leaf: float = 0.0
-    min_gain: float = 0.0
+    min_impurity_decrease: float = 0.0
     max_features: int | None = None
     seed: int = 0
 
@@ -580,9 +580,12 @@ def _state(limits: TreeLimits, counts: NDArray[np.int32], target: ExactTarget, w
     # Rounded down, so that half the weight can be asked of both children.
     state["least"] = max(least, np.floor(limits.min_weight_fraction_leaf * weights.sum() / unit))
     state["max_depth"] = np.iinfo(np.int64).max if limits.max_depth is None else limits.max_depth
-    state["max_leaves"] = limits.max_leaves or 0
+    state["max_leaf_nodes"] = limits.max_leaf_nodes or 0
     state["max_features"] = len(counts) if limits.max_features is None else limits.max_features
-    state["min_gain"], state["set_words"] = limits.min_gain * float(weights.sum()), (int(counts.max()) + 63) // 64
+    state["min_impurity_decrease"], state["set_words"] = (
+        limits.min_impurity_decrease * float(weights.sum()),
+        (int(counts.max()) + 63) // 64,
+    )
     state["criterion"], state["unit"] = target.criterion, unit
     state["large"], state["patience"] = LARGE_NODE, VALUES_PER_CALL
     return state
