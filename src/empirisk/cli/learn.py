@@ -25,6 +25,7 @@ from empirisk.settings import holding
 MIN_SECONDS = 0.1  # time limit at the least, where the imports have used all of it: an error would say less
 TITLE_LETTERS = 31  # letters of the longest title of a machine
 COMPILING = "compiling, once"
+NOTHING_LEARNED = 3  # exit status where a model was written, but no machine had the time to learn
 PROOF_LETTERS = len("gap 1e-05")
 MAX_NAME_LETTERS = 12  # letters of a score's name in words; longer ones go by their short name
 SCORES = "accuracy, bacc, auc, ap, f1, precision, recall or logloss for classes; rmse, mae, mape or r2 for numbers"
@@ -60,7 +61,10 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Learn a table: train, select, test on held-out rows, and write a model and a report."""
+    """Learn a table: train, select, test on held-out rows, and write a model and a report.
+
+    The exit status is 3 where no machine had the time to learn, and the model always says the same.
+    """
     given = dict(locals())
     out, begin = place(out, table), context.obj.begin
     console = Console(quiet=quiet or as_json, highlight=False)
@@ -88,6 +92,8 @@ def command(
     console.print(text("Wrote ", (files["model"], "bold"), " and ", (files["report"], "bold"), after))
     if as_json:
         typer.echo(json.dumps({**about, **files}, indent=1))
+    if getattr(found, "nothing_learned", False):
+        raise typer.Exit(NOTHING_LEARNED)
 
 
 def text(*parts: str | tuple[str, str], **options: Any) -> Text:
@@ -100,7 +106,7 @@ def _tell(console: Console, found: Described) -> dict[str, Any]:
     """Print the clusters of a table without a target, and return the result as a dictionary for JSON."""
     console.print(text((found.name, "bold"), f": {found.summary()}"))
     for cluster in found.clusters:
-        apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
+        apart = "; ".join(cluster.words)
         console.print(text(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}"))
 
     return {

@@ -118,6 +118,9 @@ def _model(
         "rows": rows,
         "tested": len(found.test),
     }
+    if tested.threshold is not None and found.classes is not None:
+        place, from_here = tested.threshold
+        description["threshold"] = f"{found.target.name} {found.classes[place]} is named from {from_here:.2g} on"
     if hasattr(pipeline[-1], "calibrated_classifiers_"):
         description["probabilities"] = CALIBRATED
         pipeline[-1].set_params(cv=len(found.folds))  # and not the rows of every fold
@@ -133,6 +136,7 @@ def _model(
         passed_by(uncalibrated(pipeline[-1]), pipeline[0].transform(found.frame[found.train[:SENT]])),
         None if errors is None else errors.spread,
         None if errors is None else _limits(found),
+        tested.threshold,
     )
 
 

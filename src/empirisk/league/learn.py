@@ -61,7 +61,8 @@ def learn(request: Request) -> Learned:
     drop : list of str
         Columns to leave out.
     types : dict, optional
-        What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text, several.
+        What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text, several,
+        sequence.
         Cells that are no such thing are missing.
     missing : list, optional
         Values that stand for a missing one in every column, such as ["ERR", -999].

@@ -43,6 +43,8 @@ class TableModel:
         What gives that size; without one it is 1 for all rows.
     limits : (low, high), optional
         The least and the largest number that the target has had: no interval reaches beyond.
+    threshold : (int, float), optional
+        The number of a rare class of two, and the probability from which it is named.
     profile : dict, optional
         How the columns of the training rows were spread, from `profile`.
     passed : array, optional
@@ -69,6 +71,7 @@ class TableModel:
         scores=state.mapping(state.anything()),
         residuals=state.optional(state.maybe(state.array("f8", None))),
         spread=state.optional(state.maybe(state.part(Spread))),
+        threshold=state.optional(state.maybe(state.anything())),
         limits=state.optional(state.maybe(state.several(state.number(finite=False), 2))),
         passed=state.optional(state.maybe(state.array("u2", None))),
         profile=state.optional(state.mapping(state.anything())),
@@ -84,6 +87,7 @@ class TableModel:
     passed: NDArray[np.uint16] | None = None
     spread: Spread | None = None
     limits: tuple[float, float] | None = None
+    threshold: tuple[int, float] | None = None
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
@@ -110,7 +114,13 @@ class TableModel:
 
     def predict(self, table: Any) -> NDArray[Any]:
         """The class or number of every row of a table, which needs the columns of the schema in any order."""
-        return self.pipeline[-1].predict(self.encode(table))
+        return self.predict_encoded(self.encode(table))
+
+    def predict_encoded(self, X: Any) -> NDArray[Any]:
+        """The class or number of every encoded row: a rare class is named from its ``threshold`` on."""
+        if self.threshold is None:
+            return self.pipeline[-1].predict(X)
+        return named_from(np.asarray(self.classes), self.pipeline[-1].predict_proba(X), *self.threshold)
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """The probability of every class, in the order of `classes`."""
@@ -142,7 +152,7 @@ class TableModel:
     def answers(self, table: Any) -> pl.DataFrame:
         """Predictions as a table: one column named like the target, and one for each class's probability."""
         X, machine = self.encode(table), self.pipeline[-1]
-        columns = [pl.Series(self.target.name, machine.predict(X).tolist())]
+        columns = [pl.Series(self.target.name, self.predict_encoded(X).tolist())]
         if self.has_probabilities:
             shares = machine.predict_proba(X)
             columns += [
@@ -164,6 +174,15 @@ class TableModel:
     def encode(self, table: Any) -> Any:
         """The rows of a table as the machine takes them."""
         return transformed(self.pipeline.steps[:-1], as_frame(table))
+
+
+def named_from(classes: NDArray, shares: NDArray[np.float64], place: int, threshold: float) -> NDArray:
+    """The classes of rows of two, the one of that place where its probability reaches a threshold.
+
+    >>> named_from(np.array(["fraud", "ok"]), np.array([[0.3, 0.7], [0.1, 0.9]]), 0, 0.25)
+    array(['fraud', 'ok'], dtype='<U5')
+    """
+    return classes[np.where(shares[:, place] >= threshold, place, 1 - place)]
 
 
 #: How a fit is done, and not what is fitted.

@@ -1,6 +1,5 @@
 """How far predictions of numbers are off, row by row: intervals that are wide where the model errs much."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -145,7 +144,7 @@ class Covered(NamedTuple):
     width: float
 
 
-def coverage_by_parts(found: Errors, coverage: float, limits: Sequence[float]) -> list[Covered]:
+def coverage_by_parts(found: Errors, coverage: float, limits: tuple[float, float]) -> list[Covered]:
     """The share of the truth inside intervals of a coverage, for parts of the predictions, smallest first.
 
     The interval of a row is made of the errors of the others in four fifths of the rows; too few rows give no parts.
@@ -157,7 +156,7 @@ def coverage_by_parts(found: Errors, coverage: float, limits: Sequence[float]) -
     tails = np.empty((rows, 2))
     for k in range(FOLDS):
         tails[part == k] = ends(np.sort(found.scaled[part != k]), coverage)
-    low, high = (np.clip(predicted + found.sizes * tail, *limits) for tail in tails.T)
+    low, high = (np.clip(predicted + found.sizes * tail, limits[0], limits[1]) for tail in tails.T)
     truth = predicted + found.sizes * found.scaled
     inside, order = (low <= truth) & (truth <= high), np.argsort(predicted, kind="stable")
     return [

@@ -34,10 +34,10 @@ def as_frame(table: Any) -> pl.DataFrame:
 
 def _columns(table: Any) -> Any:
     """The columns of a table by their names, or a Polars frame of them."""
-    if isinstance(table, list) and table and all(isinstance(row, (list, tuple)) for row in table):
-        table = np.array(table)
     if sparse.issparse(table):
         table = table.toarray()
+    if isinstance(table, list) and table and all(isinstance(row, (list, tuple)) for row in table):
+        table = np.array(table)
     if isinstance(table, np.ndarray) and table.ndim == 2:
         return {f"x{place}": _plain(column) for place, column in enumerate(table.T)}
     if isinstance(table, Mapping):
