@@ -42,9 +42,9 @@ SCORING_SECONDS = 3e-7, 2.5e-6
 PERMUTATIONS, PERMUTED_ROWS = 99, 2000
 
 
-#: What may be said of two machines; a difference matters from this share of what the winner gained over guessing.
+#: What may be said of two machines.
 SAME, NOT_PROVEN, ONE_FOLD = "no real difference", "not proven with these rows", "compared on one fold only"
-MATTERS = 0.05
+MATTERS = 0.05  # share of what the winner gained over guessing from which a difference matters
 HALF = 0.5  # the probability from which a class of two is named
 
 

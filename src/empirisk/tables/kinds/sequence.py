@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 #: Letters of an alphabet, and the mean length from which words over it are sequences: names use more letters.
 SMALL, SMALL_LENGTH = 8, 6.0
-LARGE, LARGE_LENGTH = 25, 20.0
+LARGE, LARGE_LENGTH = 25, 20.0  # proteins: twenty letters and a few marks, and longer than words
 LETTERS = r"^[A-Za-z*-]+$"  # with marks of gaps and ends
 FEW_ROWS = 20  # different sequences, at the least
 SELDOM_EQUAL = 0.2  # of the rows have different ones, at the least
 #: The share of the rows that have the usual length where a place means the same in all of them, and places read.
 ALIGNED, MOST_PLACES = 0.9, 300
 PIECES = (1, 4)  # letters of a piece, from and to
-MOST_PIECES = 2000
+MOST_PIECES = 2000  # the most frequent ones: rarer ones are met too seldom to be learned from
 
 
 class Sequence(Worded):
