@@ -59,8 +59,11 @@ from empirisk.projections.dictionary import Dictionary as Dictionary
 from empirisk.projections.learned_kernel import LearnedKernel as LearnedKernel
 from empirisk.projections.metric import LargeMarginMetric as LargeMarginMetric
 from empirisk.projections.pca import PCA as PCA
+from empirisk.scale.scan import scan as scan
 from empirisk.settings import config as config
 from empirisk.theory.luck import luck as luck
+from empirisk.trees.additive.machines import AdditiveClassifier as AdditiveClassifier
+from empirisk.trees.additive.machines import AdditiveRegressor as AdditiveRegressor
 from empirisk.trees.boosting import BoostingClassifier as BoostingClassifier
 from empirisk.trees.boosting import BoostingRegressor as BoostingRegressor
 from empirisk.trees.forest import ForestClassifier as ForestClassifier

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 from empirisk.explain.shapley import node_weights, shapley_values
 from empirisk.formats import number
-from empirisk.protocols import has_weighted_members, is_grown
+from empirisk.protocols import has_contributions, has_weighted_members, is_grown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,8 @@ def passed_by(machine: Any, X: Any) -> NDArray[np.uint16] | None:
 def contributions(model: Any, table: Any) -> Array:
     """What each column adds to the prediction of each row, rows x used columns.
 
-    For a linear machine the weights times the numbers that the encoder makes of the column, for trees, forests and
+    For a linear machine the weights times the numbers that the encoder makes of the column, for an additive one its
+    shapes, for trees, forests and
     boosting the exact Shapley values, and of a vote about numbers the mean of its members'. For classes, what speaks
     for the class that is predicted: of its probability for trees and forests, of its score (log odds, or a margin)
     for others.
@@ -101,13 +102,15 @@ def _of_numbers(model: Any, X: Any) -> Array:
 
 def _of_machine(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array:
     """The same for one machine, whose nodes come first among those of which it is known how many rows passed."""
+    if has_contributions(machine):
+        return machine.contributions(_dense(X))
     weights = getattr(machine, "coef_", None)
     if weights is not None and np.shape(np.atleast_2d(weights))[1] == X.shape[1]:
         return _dense(X)[:, :, None] * np.atleast_2d(weights).T
     if not is_grown(machine):
         raise EmpiriskError(
             f"A {type(machine).__name__} has no contributions of single columns; they exist for linear machines, "
-            "trees, forests and boosting: learn one of those with --machines."
+            "additive machines, trees, forests and boosting: learn one of those with --machines."
         )
     nodes = machine.nodes_
     if passed is None or len(passed) < len(nodes):
