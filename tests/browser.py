@@ -20,9 +20,11 @@ QUIET = (
 
 
 @contextmanager
-def browsing(profile) -> Iterator[Chrome]:
-    """Chromium with a profile of its own."""
+def browsing(profile, logged: bool = False) -> Iterator[Chrome]:
+    """Chromium with a profile of its own; ``logged`` keeps a log of what it asks the network for."""
     options = ChromeOptions()
+    if logged:
+        options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     options.binary_location = shutil.which("chromium") or ""
     for flag in (*QUIET, f"--user-data-dir={profile}"):
         options.add_argument(flag)

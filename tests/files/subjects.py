@@ -186,6 +186,8 @@ def subjects() -> dict[str, Subject]:
         "kernel SVM": machine(er.SVM(features=kernel)),
         "kernel of columns": machine(er.Ridge(features=er.kernels.Anova(order=2))),
         "several kernels": machine(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"]))),
+        "learned kernel": machine(er.Ridge(features=er.LearnedKernel("gaussian", rounds=1))),
+        "learned weights of columns": machine(er.SVM(features=er.LearnedKernel(metric="diagonal", rounds=1))),
         "centred": machine(er.Ridge(features=er.kernels.Centred(er.kernels.Laplacian(2.0)))),
         "kernel neighbours": machine(er.KNNClassifier(features=er.kernels.Gaussian(2.0), weights="distance")),
         "sparse neighbours": machine(er.KNNRegressor(n_neighbors="loo"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
@@ -206,6 +208,8 @@ def subjects() -> dict[str, Subject]:
         "adaboost of machines": machine(er.AdaBoostClassifier(er.LogisticRegression(), n_estimators=2)),
         "tree of categories": categories(er.TreeClassifier(max_depth=2)),
         "forest of categories": categories(er.ForestClassifier(2, max_depth=2, random_state=0)),
+        "additive of categories": categories(er.AdditiveClassifier(n_bags=2, max_iter=2, min_samples_leaf=1)),
+        "additive of three": machine(er.AdditiveClassifier(n_bags=2, max_iter=2, min_samples_leaf=1), three_classes),
         "boosting of categories": categories(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=3)),
         "scalers": machine(
             make_pipeline(

@@ -200,6 +200,7 @@ def _kernels() -> tuple[Any, ...]:
         kernels.Gaussian(1.0) + kernels.Linear(),
         kernels.Linear().normalised(),
         er.maps.SeveralKernels([kernels.Gaussian(1.0), kernels.Linear()]),
+        er.LearnedKernel("gaussian", rounds=2),
     )
 
 

@@ -34,8 +34,8 @@ MISSING = tuple(name for name in OPTIONAL if not installed(name))
 @functools.cache
 def public_classes() -> dict[str, type]:
     """Every public class with parameters that can be made here: machines, maps, kernels, losses and whatever comes."""
-    found = {name: _found(name) for name in EXPORTS}
-    return {name: cls for name, cls in found.items() if inspect.isclass(cls) and _is_whole(cls)}
+    found = {cls: name for name in EXPORTS if inspect.isclass(cls := _found(name))}  # one name for each
+    return {name: cls for cls, name in found.items() if _is_whole(cls)}
 
 
 def _found(name: str) -> Any:
@@ -125,6 +125,8 @@ def features(random: Random, kernels: bool = True, learns: bool = False) -> Any:
     """Half of the time none; then kernels, where they have a meaning, and maps; seldom what learns with the machine."""
     if random.random() < 0.5:
         return None
+    if learns and kernels and random.random() < 0.1:
+        return er.LearnedKernel(*pick(random, [("gaussian", 2), ("laplacian", 1, "diagonal")]))
     if learns and kernels and random.random() < 0.1:
         return er.maps.SeveralKernels([kernel(random), er.kernels.Linear()], norm=int(random.choice([1, 2])))
     return kernel(random) if kernels and random.random() < 0.6 else explicit_map(random)

@@ -36,6 +36,7 @@ VIEWS = {
     "gram": lambda **to: er.plots.gram(X @ X.T, y=Y, **to),
     "history": lambda **to: er.plots.history(er.LogisticRegression().fit(X, Y), **to),
     "importance": lambda **to: er.plots.importance([0.1, 0.2], **to),
+    "metric": lambda **to: er.plots.metric(er.LearnedKernel().fit(X), **to),
     "learning_curve": lambda **to: er.plots.learning_curve([1, 2, 3], SCORES, SCORES - 0.1, **to),
     "lift": lambda **to: er.plots.lift(Y, CHANCES, **to),
     "losses": lambda **to: er.plots.losses(**to),
@@ -57,7 +58,7 @@ VIEWS = {
 TWO = {"residuals", "history"}
 #: Pages of many pictures, and what is no picture; tests of their own are beside.
 PAGES = {"activations", "feature_maps", "filters", "hidden_units", "images", "tangent", "tickets", "training", "widths"}
-OTHERS = {"additive", "animate", "to_svg", "tree"} | PAGES
+OTHERS = {"additive", "shapes", "animate", "to_svg", "tree"} | PAGES
 
 
 def test_every_view_is_here():
@@ -83,7 +84,7 @@ def test_a_view_has_labels_no_overlap_and_leaves_the_settings_alone(name):
     assert dict(mpl.rcParams) == before
     assert any(axes.get_xlabel() for axes in figure.axes)
     assert figure.axes[0].get_title(loc="left")
-    assert figure.axes[0].get_ylabel() or name == "importance"  # its bars have names instead
+    assert figure.axes[0].get_ylabel() or name in ("importance", "metric")  # their bars have names instead
 
 
 @pytest.mark.parametrize("name", VIEWS)

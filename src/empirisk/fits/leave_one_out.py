@@ -8,6 +8,7 @@ X X' or, through X'X, of the smaller of the two.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import cho_solve
 
 from empirisk.linalg import blocks, lapack
 from empirisk.linalg.design import DenseDesign
@@ -107,6 +108,20 @@ def decompose(problem: Problem) -> EigenDecomposition:
     values, vectors = interruptible_call(lambda: np.linalg.eigh(matrix), rows)
     kept = slice(rows - 1 if problem.intercept else rows)
     return EigenDecomposition(vectors[:, kept], np.maximum(values[kept], 0.0), root, constant, by_rows=True)
+
+
+def left_out_diagonal(problem: Problem) -> Array:
+    """What the coefficients of a kernel ridge problem are divided by to give  y_i - f_{-i}(x_i), at its C.
+
+    With M = K + diag(l2 / 2s) and S the inverse of M on the complement of the constant (M^-1 itself without an
+    intercept), the coefficients are S y, and the residual of a row left out is (S y)_i / S_ii.
+    """
+    matrix = problem.design.row_products.copy()
+    matrix[np.diag_indices_from(matrix)] += problem.penalty.l2 / (2.0 * problem.scale)
+    factor: Array = interruptible_call(lambda: np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), len(matrix))
+    response: Array = cho_solve((factor, True), np.ones(len(factor)))
+    lapack.invert_product(factor)
+    return factor.diagonal() - (response**2 / response.sum() if problem.intercept else 0.0)
 
 
 def _thin_factor(K: Array) -> Array | None:

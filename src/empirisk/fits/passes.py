@@ -109,8 +109,8 @@ MANY = 1000  # fewer rows are solved before equal ones could be found
 SHARE = 0.5
 
 
-def merged(problems: list[Problem]) -> list[Problem]:
-    """The problems with equal rows of equal targets made one, where they are many.
+def merged(problems: list[Problem], always: bool = False) -> list[Problem]:
+    """The problems with equal rows of equal targets made one, where they are many, or ``always``.
 
     A row of weight 2 is the row twice, so the objective is the same. A solver that works on the most violating rows
     would work on copies of a few.
@@ -119,29 +119,28 @@ def merged(problems: list[Problem]) -> list[Problem]:
     for number, problem in enumerate(problems):
         key = id(problem.design)
         if key not in found:
-            groups = _groups(problem, [other.y for other in problems if other.design is problem.design])
-            found[key] = groups and (*groups, problem.design.rows(groups[0]))
+            groups = _groups(problem, [other.y for other in problems if other.design is problem.design], always)
+            found[key] = groups and (*groups, problem.design.rows(groups[0]), np.bincount(groups[1], problem.weights))
         if found[key] is not None:
-            first, inverse, design = found[key]
-            weights = np.bincount(inverse, problem.weights)
+            first, _, design, weights = found[key]
             rows = problem.places[first]
             remark = f"{len(problem.y)} rows as {len(first)} different ones"
             out[number] = replace(problem, design=design, y=problem.y[first], weights=weights, rows=rows, remark=remark)
     return out
 
 
-def _groups(problem: Problem, targets: list[NDArray]) -> tuple[NDArray, NDArray] | None:
+def _groups(problem: Problem, targets: list[NDArray], always: bool) -> tuple[NDArray, NDArray] | None:
     """The first of each set of equal rows, and the set of every row; None where there is little to gain."""
-    design = problem.design
-    if not isinstance(design, GramDesign) or len(problem.y) < MANY or problem.penalty.l2 == 0:
+    design, fewest, share = problem.design, *((0, 1.0) if always else (MANY, SHARE))
+    if not isinstance(design, GramDesign) or len(problem.y) < fewest or problem.penalty.l2 == 0:
         return None
     source = design.root.source
     if design.kernel.takes != "vectors" or not isinstance(source, np.ndarray):
         return None
     X = source if problem.rows is None else source[problem.rows]
     # Equal rows have equal products with any vector; this costs next to nothing where none are.
-    if len(np.unique(X @ np.random.default_rng(0).normal(size=X.shape[1]))) > SHARE * len(X):
+    if len(np.unique(X @ np.random.default_rng(0).normal(size=X.shape[1]))) > share * len(X):
         return None
     whole = np.ascontiguousarray(np.column_stack([X, *targets]), dtype=np.float64)
     first, inverse = equal_keys(whole)
-    return None if len(first) > SHARE * len(X) else (first, inverse)
+    return None if len(first) > share * len(X) else (first, inverse)

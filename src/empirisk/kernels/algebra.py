@@ -121,6 +121,15 @@ class Wrapper(Composed):
         """What is done to every value of the child, in place."""
         raise NotImplementedError
 
+    def derivative(self, values: NDArray) -> NDArray | None:
+        """The derivative of `apply` by the values of the child; None where these are not all that it depends on."""
+        return None
+
+    def radial_slopes(self, A, B):
+        child = self.child("kernel")
+        steepness = self.derivative(child.between(A, B))
+        return super().radial_slopes(A, B) if steepness is None else steepness * child.radial_slopes(A, B)
+
 
 class Binary(Composed):
     """Two kernels and an operation on their blocks."""
@@ -185,6 +194,10 @@ class Sum(Binary):
     operation = np.add
     sign, word = "+", "sum"
 
+    def radial_slopes(self, A, B):
+        left, right = (part.radial_slopes(a, b) for part, a, b in zip(self.parts, A, B, strict=True))
+        return left + right
+
     def linear_part(self, A, beta):
         found = [part.linear_part(group, beta) for part, group in zip(self.parts, A, strict=True)]
         found = [w for w in found if w is not None]
@@ -206,6 +219,13 @@ class Product(Binary):
     binding = PRODUCT
     operation = np.multiply
     sign, word = "*", "multiply"
+
+    def radial_slopes(self, A, B):
+        members = list(zip(self.parts, A, B, strict=True))
+        (left, right), (by_left, by_right) = (
+            [getattr(part, name)(a, b) for part, a, b in members] for name in ("between", "radial_slopes")
+        )
+        return left * by_right + by_left * right
 
     @property
     def constant_diagonal(self) -> bool:
@@ -237,6 +257,9 @@ class Scaled(Wrapper):
 
     def apply(self, values):
         values *= values.dtype.type(self.factor)
+
+    def derivative(self, values):
+        return np.full_like(values, self.factor)
 
     def expression(self, A):
         return composed("scaled", self.parts, [A], numbers=(float(self.factor),))
@@ -285,6 +308,12 @@ class Power(Wrapper):
     def apply(self, values):
         integer_power(values, int(self.exponent))
 
+    def derivative(self, values):
+        if self.exponent == 0:
+            return np.zeros_like(values)
+        integer_power(values, int(self.exponent) - 1)
+        return values * values.dtype.type(self.exponent)
+
     def expression(self, A):
         return composed("power", self.parts, [A], whole=int(self.exponent))
 
@@ -306,6 +335,10 @@ class Exp(Wrapper):
             np.exp(values, out=values)
         if not np.isfinite(values).all():
             raise EmpiriskError(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
+
+    def derivative(self, values):
+        self.apply(values)
+        return values
 
     def expression(self, A):
         return composed("exp", self.parts, [A])
@@ -349,6 +382,10 @@ class PolynomialOf(Wrapper):
             total *= values
             total += values.dtype.type(coefficient)
         values[...] = total
+
+    def derivative(self, values):
+        slope = np.polynomial.Polynomial(as_floats(self.coefficients, "coefficients")).deriv()
+        return slope(values).astype(values.dtype)
 
     def expression(self, A):
         return composed("polynomial", self.parts, [A], numbers=tuple(map(float, self.coefficients)))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk import state
-from empirisk.errors import EmpiriskError, NotAKernel
+from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.items import as_matrix
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part, is_finite, is_number
@@ -139,6 +139,16 @@ class Kernel(Part):
     def terms(self, A: Any) -> list[Term]:
         """The kernels that are summed in this one, each with its part of the items; itself, if it is no sum."""
         return [Term(self, A)]
+
+    def radial_slopes(self, A: Any, B: Any) -> NDArray:
+        """The block t(a_i, b_j) with  gradient in a of k(a, b) = t(a, b) (a - b), of kernels of the distance |a - b|.
+
+        Where a kernel has no gradient, as the Laplacian at a = b, it is zero.
+        """
+        raise Unsuitable(
+            f"{self!r} is no function of the Euclidean distance alone, so it has no metric to learn; use Gaussian, "
+            "Laplacian(norm=2), or sums, products and powers of them."
+        )
 
     # --- what follows from it -----------------------------------------------------------------------------------------
 

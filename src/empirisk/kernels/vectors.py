@@ -254,6 +254,9 @@ class Gaussian(Stationary):
     def _exponent(self) -> float:
         return 0.5 / self._scale() ** 2
 
+    def radial_slopes(self, A, B):
+        return self.between(A, B) / -(self._scale() ** 2)
+
     def distances(self, A):
         exponents = Exponents(A, None, 1.0, self._centre(A))
         if exponents.thin:
@@ -302,6 +305,15 @@ class Laplacian(Stationary):
         if self.norm == 1:
             return None
         return _distances(Exponents(A, B, 1.0, self._centre(A)), -1 / self._scale(), True)
+
+    def radial_slopes(self, A, B):
+        if self.norm == 1:
+            return super().radial_slopes(A, B)
+        # t = -k / (width |a - b|), and the distance is -width log k.
+        block, scale = self.between(A, B), self._scale()
+        inside = (block > 0) & (block < 1)
+        logarithms = np.log(block, out=np.full_like(block, np.inf), where=inside)
+        return block / (logarithms * block.dtype.type(scale**2))
 
     def expression(self, A):
         return Expression("distance", whole=int(self.norm), rows=A).scaled(-1 / self._scale()).exp()

@@ -14,11 +14,12 @@ _HOMES = homes_of(
     "empirisk.plots",
     {
         "additive_parts": "additive",
+        "additive_shapes": "shapes",
         "animation": "animate",
         "clusters": "dendrogram density outliers voronoi",
         "curves": "learning_curve luck validation_curve",
         "ensembles": "margins rounds tree",
-        "equation": "coefficients gram importance losses",
+        "equation": "coefficients gram importance losses metric",
         "fits": "descent history",
         "lines": "regression stems",
         "networks": "activations feature_maps filters hidden_units tangent tickets training widths",

@@ -1,6 +1,7 @@
 """The public names of empirisk.plots, and where they live."""
 
 from empirisk.plots.additive_parts import additive as additive
+from empirisk.plots.additive_shapes import shapes as shapes
 from empirisk.plots.animation import animate as animate
 from empirisk.plots.clusters import dendrogram as dendrogram
 from empirisk.plots.clusters import density as density
@@ -16,6 +17,7 @@ from empirisk.plots.equation import coefficients as coefficients
 from empirisk.plots.equation import gram as gram
 from empirisk.plots.equation import importance as importance
 from empirisk.plots.equation import losses as losses
+from empirisk.plots.equation import metric as metric
 from empirisk.plots.fits import descent as descent
 from empirisk.plots.fits import history as history
 from empirisk.plots.lines import regression as regression

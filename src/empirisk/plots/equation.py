@@ -320,6 +320,44 @@ def importance(
     return style.root(axes)
 
 
+def metric(machine: Any, *, most: int = 20, axes: Axes | None = None) -> Figure:
+    """Draw along which columns a machine with `LearnedKernel` measures distances: their shares of the metric.
+
+    Parameters
+    ----------
+    machine : machine or LearnedKernel
+        Fitted with ``features=er.LearnedKernel(...)``; or what it has learned, its ``features_``.
+    most : int
+        How many columns to draw.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> machine = er.Ridge(C=10.0, features=er.LearnedKernel("gaussian")).fit(X, np.sin(2 * X[:, 2]))
+    >>> er.plots.metric(machine).axes[0].get_yticklabels()[0].get_text()
+    'x2'
+    """
+    kernel = getattr(machine, "features_", machine)
+    if not hasattr(kernel, "metric_"):
+        raise EmpiriskError(f"{machine!r} has learned no metric; fit a machine with features=er.LearnedKernel().")
+    known = kernel.metric_
+    axes = style.canvas(axes, (style.SIZE[0], 1.3 + 0.27 * min(most, len(known))))
+    figure = importance(
+        known.diagonal() / np.trace(known), names=getattr(machine, "feature_names_in_", None), most=most, axes=axes
+    )
+    leading = np.linalg.eigvalsh(known)[-1] / np.trace(known)
+    axes.set_title("")
+    style.dress(axes, f"The leading direction is {leading:.0%} of the metric", "share of the metric", "")
+    axes.grid(False, axis="y")
+    return figure
+
+
 def _importances_of(
     values: Any, deviations: ArrayLike | None, names: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray | None, Sequence[str]]:

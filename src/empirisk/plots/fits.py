@@ -217,6 +217,15 @@ def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **chang
     return Replay(copy, problems, states, fits[0].certificate.solver)
 
 
+def dual_sizes(problems: Sequence[Problem], points: Sequence[Point], rows: int) -> Array:
+    """The size of each row's dual variable; of several problems, the largest."""
+    out = np.zeros(rows)
+    for problem, point in zip(problems, points, strict=True):
+        u = problem.slopes(problem.predict(point)) if point.u is None else point.u
+        np.maximum.at(out, problem.places, np.abs(u).reshape(len(problem.places), -1).max(axis=1))
+    return out
+
+
 CURVE = 400  # values along a graph: less than two pixels apart
 GRID = 70  # values across: a surface looks smooth
 LEVELS = 14  # contours: the valley shows, and lines stay apart

@@ -21,7 +21,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.minimise import Minimum
 from empirisk.plots import planes, style
 from empirisk.plots.clusters import mark_means
-from empirisk.plots.fits import Array, Replay, Scenery, contours, replay, track, valley
+from empirisk.plots.fits import Array, Replay, Scenery, contours, dual_sizes, replay, track, valley
 from empirisk.plots.lines import draw_stems, fitted, line
 from empirisk.protocols import has_problems
 from empirisk.solvers import DualAscent, find
@@ -186,7 +186,7 @@ def dual_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held:
         raise EmpiriskError("kind='dual' shows classifiers of two classes; use kind='descent' for numbers.")
     codes = planes.numbered(y, played.machine.classes_)
     shown = spread(len(played.points), most)
-    amounts = [_amounts(played, played.points[k], len(codes)) for k in shown]
+    amounts = [dual_sizes(played.problems, played.states[k], len(codes)) for k in shown]
     if np.ndim(X) == 1 or np.shape(X)[1] == 1:
         return _stems_scene(played, X, codes, shown, amounts)
     flat = planes.plane(X, columns, held, GRID)
@@ -265,15 +265,6 @@ def _in_the_dual(machine: Any, X: Any, y: ArrayLike) -> Replay:
         with suppress(Unsuitable):
             return replay(machine, X, y, solver=DualAscent(passes=1))
     return replay(machine, X, y)
-
-
-def _amounts(played: Replay, point: Any, rows: int) -> Array:
-    """The size of each row's dual variable."""
-    problem = played.problem
-    u = problem.slopes(problem.predict(point)) if point.u is None else point.u
-    out = np.zeros(rows)
-    np.maximum.at(out, problem.places, np.abs(u))
-    return out
 
 
 def _at(played: Replay, state: int) -> str:

@@ -38,7 +38,7 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Answer one row, or a list of rows."""
         try:
-            body = await asyncio.wait_for(self._body(request), connections.CLIENT_SECONDS)
+            body = await asyncio.wait_for(read_body(request, self.limit), connections.CLIENT_SECONDS)
             return Response(await self._answer(body, request), media_type="application/json")
         except Refusal as refusal:
             return problem(refusal.status, str(refusal), refusal.problems)
@@ -51,22 +51,10 @@ class Service:
         """Say that the service is up."""
         return JSONResponse({"status": "ok", "machine": self._machine, "rows": self.batcher.rows})
 
-    async def _body(self, request: Request) -> bytes:
-        """The body of a request; reading stops as soon as it is too long."""
-        too_long = Refusal(413, f"The body is longer than {self.limit} bytes; send rows in parts.")
-        announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > self.limit:
-            raise too_long
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self.limit:
-                raise too_long
-        return bytes(body)
-
     async def _answer(self, body: bytes, request: Request) -> str:
         """The JSON of the answers; a request whose client leaves meanwhile is dropped."""
-        answer = asyncio.ensure_future(self.batcher.ask(body))
+        explain = request.query_params.get("explain", "") in ("1", "true", "yes")
+        answer = asyncio.ensure_future(self.batcher.ask(body, explain))
         left = asyncio.ensure_future(_disconnected(request))
         try:
             await asyncio.wait([answer, left], return_when=asyncio.FIRST_COMPLETED)
@@ -76,6 +64,20 @@ class Service:
         finally:
             answer.cancel()
             left.cancel()
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body of a request; reading stops as soon as it is too long."""
+    too_long = Refusal(413, f"The body is longer than {limit} bytes; send rows in parts.")
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limit:
+        raise too_long
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise too_long
+    return bytes(body)
 
 
 async def _disconnected(request: Request) -> None:

@@ -1,0 +1,45 @@
+"""empirisk studio: learning in the browser, on this machine."""
+
+import socket
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from empirisk.cli.outputs import say
+from empirisk.errors import EmpiriskError
+
+LOOPBACK = "127.0.0.1"
+
+
+def command(
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:
+    """Open the studio in the browser: a workbench for tables, and a playground for the equation."""
+    try:
+        import uvicorn
+
+        from empirisk.service.connections import OPTIONS
+        from empirisk.studio.app import make_studio
+    except ImportError as error:
+        raise EmpiriskError(
+            "The studio needs Starlette and Uvicorn; install them: pip install 'empirisk[serve]'."
+        ) from error
+    announced: list[str] = []
+
+    def announce(address: str) -> None:
+        announced.append(address)
+        say(f"Open {address}" if len(announced) == 1 else f"Another browser may open {address}")
+
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((LOOPBACK, port))
+        except OSError as error:
+            raise EmpiriskError(f"port={port} is taken ({error.strerror}); choose another, or 0.") from error
+        app = make_studio(listener.getsockname()[1], announce)
+        if browser:
+            webbrowser.open(announced[0])
+        say("Ctrl-C ends the studio.")
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", **OPTIONS)).run([listener])

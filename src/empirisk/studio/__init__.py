@@ -1,0 +1,1 @@
+"""The studio: learning in the browser, on this machine."""

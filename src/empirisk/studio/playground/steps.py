@@ -1,0 +1,180 @@
+"""Play: the steps of a fit, each with its picture."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from empirisk.certificate import verify
+from empirisk.errors import Unsuitable
+from empirisk.plots.fits import dual_sizes, replay
+from empirisk.plots.scenes import spread
+from empirisk.studio.playground.fitting import SECONDS, at_most, error, is_convex
+from empirisk.studio.playground.picture import nearest, picture
+from empirisk.studio.playground.question import Question
+
+MOST_STEPS = 60  # of a longer fit, more of the early steps are shown, where more happens
+KEPT = 4  # films that are kept, for those who go back and forth
+#: Names of pieces of a fit that are steps, for those who watch it.
+PIECES = ("iteration", "epoch", "round", "tree")
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step: its name, the values of the curves there, and how to draw it."""
+
+    label: str
+    values: dict[str, float]
+    draw: Callable[[], dict[str, Any]]
+
+
+@lru_cache(maxsize=KEPT)
+def film(question: Question) -> list[Step]:
+    """The steps of the fit of a question."""
+    question.require_enough()
+    if not question.kind.play:
+        raise Unsuitable(f"{question.kind.title} only remember the points: there are no steps to play.")
+    with at_most(SECONDS):
+        return RECORDERS[question.kind.play](question)
+
+
+def told(steps: list[Step]) -> dict[str, Any]:
+    """The film as the page is told of it; pictures are asked for one by one."""
+    names = list(steps[-1].values)
+    curves = {name: [_digits(step.values.get(name, np.nan)) for step in steps] for name in names}
+    return {"labels": [step.label for step in steps], "curves": curves}
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _solver(question: Question) -> list[Step]:
+    """Iterations of a solver, with primal and dual objective; of a network, epochs."""
+    machine, (X, y) = question.machine(), question.data()
+    if not is_convex(machine):
+        return _watched(question)
+    played = replay(machine, X, y, several=True)
+    name = played.solver.replace("_", " ")
+    last = len(played.states) - 1
+    shown = spread(len(played.states), MOST_STEPS)
+    bound, steps = -np.inf, []
+    for k in shown.tolist():
+        proofs = [verify(*pair) for pair in zip(played.problems, played.states[k], strict=True)]
+        bound = max(bound, sum(proof.dual for proof in proofs))
+        values = {"primal": sum(proof.primal for proof in proofs), "dual": bound}
+        sizes = dual_sizes(played.problems, played.states[k], len(X))
+        label = f"{name}: start" if k == 0 else f"{name}: solution" if k == last else f"{name}: iteration {k}"
+        steps.append(Step(label, values, _at(question, copy(played.at(k)), sizes)))
+    return steps
+
+
+def _at(question: Question, machine: Any, sizes: Any = None) -> Callable[[], dict[str, Any]]:
+    return lambda: picture(question, machine, sizes)
+
+
+class Recorder:
+    """A callback that keeps the machine as it is after each piece of its fit."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing is to be prepared."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing is to be given back."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Only ends matter."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any) -> bool:
+        """Keep the machine."""
+        if context.task_name in PIECES:
+            self.seen.append(fitted_estimator)
+        return False
+
+
+def _watched(question: Question) -> list[Step]:
+    """The pieces of a fit that tells callbacks of them: epochs of a network, rounds of boosting and of a mixture."""
+    machine, recorder, (X, y) = question.machine(), Recorder(), question.data()
+    machine.set_callbacks(recorder)
+    if y is None:
+        machine.set_params(n_init=1).fit(X)
+    else:
+        machine.fit(X, y)
+    seen = [recorder.seen[k] for k in spread(len(recorder.seen), MOST_STEPS)]
+    word = "round" if y is None or hasattr(machine, "n_estimators") else "epoch"
+    return [
+        Step(f"{word} {number + 1}", _grades(question, one), _at(question, one))
+        for number, one in zip(spread(len(recorder.seen), MOST_STEPS), seen, strict=True)
+    ]
+
+
+def _grades(question: Question, machine: Any) -> dict[str, float]:
+    """The errors of a machine in the middle of its fit; of a mixture, its likelihood."""
+    if question.task == "clusters":
+        X, _ = question.data()
+        return {"log-likelihood": float(np.sum(machine.score_samples(X)))}
+    found = {"train": error(machine, *question.data(), question.task)}
+    with suppress(ValueError):
+        found["test"] = error(machine, *question.data(held=True), question.task)
+    return {f"error, {name}": part["value"] for name, part in found.items() if part is not None}
+
+
+def _refitted(question: Question, parameter: str, values: list[int], word: str) -> list[Step]:
+    """The machine with one parameter at several values: a tree level by level, a forest tree by tree."""
+    machine, (X, y) = question.machine(), question.data()
+    steps = []
+    for value in values:
+        one = clone(machine).set_params(**{parameter: value}).fit(*[X] if y is None else [X, y])
+        steps.append(Step(word.format(value), {} if y is None else _grades(question, one), _at(question, one)))
+    return steps
+
+
+def _depth(question: Question) -> list[Step]:
+    return _refitted(question, "max_depth", list(range(1, question.machine().max_depth + 1)), "depth {}")
+
+
+def _trees(question: Question) -> list[Step]:
+    count = question.machine().n_estimators
+    return _refitted(question, "n_estimators", (spread(count, MOST_STEPS // 2) + 1).tolist(), "trees: {}")
+
+
+def _merges(question: Question) -> list[Step]:
+    """Clusters that merge, from many down to as many as are asked for."""
+    X, _ = question.data()
+    last = question.machine().n_clusters
+    counts = last + spread(max(len(X) - last, 0) + 1, MOST_STEPS // 2)
+    steps = _refitted(question, "n_clusters", counts[::-1].tolist(), "{} clusters")
+    return [Step(step.label, {"clusters": float(k)}, step.draw) for step, k in zip(steps, counts[::-1], strict=True)]
+
+
+def _half_steps(question: Question) -> list[Step]:
+    """The two half-steps of k-means."""
+    X, _ = question.data()
+    steps = question.machine().half_steps(X)
+    return [
+        Step(
+            f"round {number // 2 + 1}: {step.what}",
+            {"squared distances": float(step.inertia)},
+            lambda step=step: nearest(step.means, step.labels),
+        )
+        for number, step in enumerate(steps[:MOST_STEPS])
+    ]
+
+
+#: How the steps of each family are recorded, by the name that the family has for it.
+RECORDERS: dict[str, Callable[[Question], list[Step]]] = {
+    "solver": _solver,
+    "rounds": _watched,
+    "depth": _depth,
+    "trees": _trees,
+    "half_steps": _half_steps,
+    "merges": _merges,
+}

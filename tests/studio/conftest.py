@@ -1,0 +1,14 @@
+"""One studio and one browser for all tests in a browser."""
+
+import pytest
+
+from tests.browser import browsing
+from tests.studio.studios import running
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory):
+    """A browser that has entered a studio, and the address of the studio."""
+    with running() as (port, announced), browsing(tmp_path_factory.mktemp("profile"), logged=True) as driver:
+        driver.get(announced[0])
+        yield driver, f"http://127.0.0.1:{port}"

@@ -1,0 +1,85 @@
+"""Who may use the studio."""
+
+import http.client
+import json
+
+import pytest
+
+from tests.studio.studios import running
+
+
+@pytest.fixture(scope="module")
+def studio():
+    with running() as found:
+        yield found
+
+
+def ask(port, path, headers=None, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    sent = None if body is None else json.dumps(body)
+    connection.request("GET" if body is None else "POST", path, sent, headers or {})
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return reply.status, dict(reply.getheaders()), text
+
+
+def enter(studio):
+    """The cookie of a first visit."""
+    port, announced = studio
+    status, headers, _ = ask(port, announced[-1].partition(str(port))[2])
+    assert status == 303
+    return {"Cookie": headers["set-cookie"].partition(";")[0]}
+
+
+def test_nobody_enters_without_the_token(studio):
+    port, announced = studio
+    for path in ("/", "/playground", "/static/studio.css", "/playground/about", "/?token=guess"):
+        assert ask(port, path)[0] == 403
+    assert "key" in ask(port, "/")[2]
+    before = len(announced)
+    cookie = enter(studio)
+    assert ask(port, "/playground", cookie)[0] == 200
+    # The address is worth one visit; another was announced.
+    assert len(announced) == before + 1
+    assert ask(port, announced[before - 1].partition(str(port))[2])[0] == 403
+
+
+def test_the_cookie_is_for_this_studio_alone(studio):
+    port, announced = studio
+    _, headers, _ = ask(port, announced[-1].partition(str(port))[2])
+    assert {"httponly", "samesite=strict"} <= {part.strip().lower() for part in headers["set-cookie"].split(";")}
+    assert ask(port, "/playground", {"Cookie": f"empirisk_studio_{port}=guess"})[0] == 403
+
+
+def test_other_hosts_and_origins_are_refused(studio):
+    port, _ = studio
+    cookie = enter(studio)
+    assert ask(port, "/playground", cookie | {"Host": f"evil.example:{port}"})[0] == 421
+    question = {"points": [], "task": "classes"}
+    strange = cookie | {"Origin": "http://evil.example"}
+    assert ask(port, "/playground/fit", strange, question)[0] == 403
+    own = cookie | {"Origin": f"http://127.0.0.1:{port}"}
+    status, _, text = ask(port, "/playground/fit", own, question)
+    assert status == 422
+    assert "at least 4 points" in json.loads(text)["error"]
+
+
+def test_answers_are_safe(studio):
+    port, _ = studio
+    status, headers, _ = ask(port, "/playground", enter(studio))
+    assert status == 200
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert ask(port, "/static/../guard.py", enter(studio))[0] == 404
+    assert ask(port, "/nothing", enter(studio))[0] == 404
+
+
+def test_large_and_broken_bodies(studio):
+    port, _ = studio
+    cookie = enter(studio)
+    assert ask(port, "/playground/fit", cookie, "x" * 2_000_000)[0] == 413
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("POST", "/playground/fit", b"{", cookie)
+    assert connection.getresponse().status == 400
+    connection.close()

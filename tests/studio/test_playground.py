@@ -1,0 +1,176 @@
+"""The playground's answers: what is computed of a question."""
+
+import base64
+import time
+
+import numpy as np
+import pytest
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+from empirisk.league.records import as_json
+from empirisk.studio.playground.controls import FAMILIES
+from empirisk.studio.playground.expressions import evaluate, kernel_text
+from empirisk.studio.playground.fitting import fit
+from empirisk.studio.playground.path import path
+from empirisk.studio.playground.picture import GRID, SIDE, answer
+from empirisk.studio.playground.points import DATASETS, dataset
+from empirisk.studio.playground.question import Question
+from empirisk.studio.playground.script import script
+from empirisk.studio.playground.steps import film, told
+
+POINTS = {task: dataset(task, next(iter(found)), 80, 0.2, 0) for task, found in DATASETS.items()}
+WAYS = [(family.name, task) for family in FAMILIES.values() for task in family.tasks]
+
+
+def asked(task="classes", family="equation", held=0.3, points=None, **settings):
+    points = POINTS[task] if points is None else points
+    return Question.from_dict({"task": task, "family": family, "held": held, "points": points, "settings": settings})
+
+
+def scores(grid):
+    rows = [np.frombuffer(base64.b64decode(row), "<i2") for row in grid["scores"]]
+    return np.array(rows) * grid["reach"] / 32767
+
+
+@pytest.mark.parametrize(("family", "task"), WAYS)
+def test_every_family_is_fitted_and_drawn(family, task):
+    question = asked(task, family)
+    found = as_json(answer(question, fit(question)))
+    assert found["code"] == question.expression
+    assert len(found["held"]) == question.is_held.sum()
+    if task == "numbers":
+        X = np.linspace(-3, 3, 200)[:, None]
+        assert found["curve"] == pytest.approx(fit(question).machine.predict(X), abs=1e-4)
+    elif family != "hierarchical":
+        codes = scores(found["grid"])
+        said = (codes[0] > 0).astype(int) if len(codes) == 1 else codes.argmax(axis=0)
+        sure = np.abs(codes).min(axis=0) > 1e-3  # ties may go either way
+        assert np.array_equal(said[sure], fit(question).machine.predict(GRID)[sure])
+        assert sure.mean() > 0.9
+        assert codes.shape[1] == SIDE**2 <= 5000
+
+
+@pytest.mark.parametrize(("family", "task"), [way for way in WAYS if FAMILIES[way[0]].play])
+def test_every_family_plays_its_steps(family, task):
+    question = asked(task, family)
+    steps = film(question)
+    assert len(steps) > 1
+    shown = as_json(told(steps))
+    assert len(shown["labels"]) == len(steps)
+    last, whole = as_json(steps[-1].draw()), as_json(answer(question, fit(question)))
+    if "grid" in last and family != "mixture":  # which plays one start of several
+        assert np.mean(np.sign(scores(last["grid"])) == np.sign(scores(whole["grid"]))) > 0.99
+    elif "curve" in last:
+        assert last["curve"] == pytest.approx(whole["curve"], abs=1e-2)
+
+
+def test_duals_gaps_and_errors_are_those_of_the_machine():
+    question = asked(C=2.0, features="kernel", kernel="Gaussian(0.5)")
+    found = as_json(answer(question, fit(question)))
+    X, y = question.data()
+    machine = er.SVM(C=2.0, features=er.kernels.Gaussian(0.5)).fit(X, y)
+    taught = [size for size, held in zip(found["duals"], question.is_held, strict=True) if not held]
+    expected = np.zeros(len(X))
+    expected[machine.support_] = np.abs(machine.dual_coef_[0])
+    assert taught == pytest.approx(expected, abs=0.02)
+    assert found["certificate"]["primal"] == pytest.approx(machine.certificate_.primal, rel=1e-5)
+    assert found["certificate"]["converged"]
+    tests = question.data(held=True)
+    assert found["errors"]["test"]["wrong"] == np.sum(machine.predict(tests[0]) != tests[1])
+    low, high = found["errors"]["test"]["low"], found["errors"]["test"]["high"]
+    assert low <= found["errors"]["test"]["value"] <= high
+    assert found["loss"]["at"] == pytest.approx((2 * y - 1) * machine.decision_function(X), abs=1e-2)
+
+
+def test_the_path_meets_the_fit():
+    question = asked(loss="logistic", C=1.0)
+    along = path(question)
+    here = int(np.argmin(np.abs(along["C"] - 1.0)))
+    found = answer(question, fit(question))["errors"]
+    assert along["train"][here] == pytest.approx(found["train"]["value"], abs=1e-9)
+    assert along["test"][here] == pytest.approx(found["test"]["value"], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("family", "task"), [("equation", "classes"), ("tree", "numbers"), ("hierarchical", "clusters")]
+)
+def test_the_copied_script_draws_the_same(family, task, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    question = asked(task, family, **({"features": "kernel"} if family == "equation" else {}))
+    names = {}
+    exec(compile(script(question), "copied", "exec"), names)
+    shown = fit(question).machine
+    if task == "classes":
+        assert names["machine"].decision_function(GRID) == pytest.approx(shown.decision_function(GRID), abs=1e-3)
+    elif task == "numbers":
+        assert names["machine"].predict(GRID[:, :1]) == pytest.approx(shown.predict(GRID[:, :1]))
+    else:
+        assert names["machine"].labels_.tolist() == shown.labels_.tolist()
+    assert (tmp_path / "playground.png").stat().st_size > 1000
+
+
+@pytest.mark.long
+def test_a_redraw_takes_a_tenth_of_a_second():
+    points = dataset("classes", "moons", 300, 0.2, 0)
+    times = []
+    for C in (0.5, 1.0, 2.0, 4.0):  # the first compiles, or reads what was compiled
+        begin = time.perf_counter()
+        question = asked(points=points, C=C, features="kernel")
+        answer(question, fit(question))
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("__import__('os').system('true')", "cannot be read"),
+        ("er.load('x')", "cannot be read"),
+        ("er.kernels.Gaussian.__init__(1)", "cannot be read"),
+        ("er.Classifier(C=1e99)", "cannot be read"),
+        ("er.Classifier(wrong=1)", "cannot be read"),
+        ("(lambda: 1)()", "cannot be read"),
+        ("1 +", "no expression"),
+        ("9" * 500, "longer than"),
+    ],
+)
+def test_only_machines_are_read(text, words):
+    with pytest.raises(EmpiriskError, match=words):
+        evaluate(text)
+
+
+def test_kernels_as_people_type_them():
+    assert kernel_text("2*Gaussian(1)").startswith("2 * er.kernels.Gaussian")
+    kernel = evaluate(kernel_text("Gaussian(0.5).on([0]) * Linear() + Polynomial(2)"))
+    rows = np.array([[0.0, 1.0], [2.0, 1.0]])
+    expected = er.kernels.Gaussian(0.5).on([0]) * er.kernels.Linear() + er.kernels.Polynomial(2)
+    assert kernel(rows) == pytest.approx(expected(rows))
+    with pytest.raises(EmpiriskError, match="did you mean 'Gaussian'"):
+        kernel_text("Gausian(1)")
+    with pytest.raises(EmpiriskError, match="is no kernel"):
+        kernel_text("3")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"task": "poems"}, "task"),
+        ({"family": "kmeans"}, "does not suit"),
+        ({"held": 2}, "held"),
+        ({"points": [[0, 0]]}, "x, y and a class"),
+        ({"points": [[0, 0, 7]]}, "outside"),
+        ({"points": [[float("nan"), 0, 0]]}, "outside"),
+        ({"points": [[0, 0, 0]] * 301}, "at most 300"),
+        ({"settings": {"C": -1}}, "C"),
+        ({"settings": {"loss": "nobody"}}, "loss"),
+        ({"settings": {"features": "network", "layers": "1000"}}, "layers"),
+        ({"settings": {"size": 3}}, "no control"),
+        ({"points": [[0, 0, 0]] * 10}, "one class"),
+        ({"settings": {"penalty": "l1", "features": "kernel"}}, "l1|L1"),
+    ],
+)
+def test_a_wrong_question_is_answered_by_a_sentence(change, words):
+    whole = {"task": "classes", "family": "equation", "points": POINTS["classes"], "settings": {}} | change
+    with pytest.raises(EmpiriskError, match=words):
+        fit(Question.from_dict(whole))

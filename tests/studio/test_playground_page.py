@@ -1,0 +1,122 @@
+"""The playground in a real browser."""
+
+import pytest
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.studio.browsers import by_id, is_clean, is_narrow_enough, sized, text, until
+
+
+@pytest.fixture
+def open_page(page):
+    driver, address = page
+    sized(driver, 1300, 900)
+    driver.get("about:blank")
+    driver.get(f"{address}/playground")
+    until(driver, lambda: "er.Classifier" in text(driver, "code") and text(driver, "certificate"))
+    yield driver, address
+    is_clean(driver, address, expected=("422",))
+
+
+def settled(driver, before):
+    """The address after the next redraw."""
+    return until(driver, lambda: driver.current_url != before and driver.current_url)
+
+
+def slide(driver, name, value):
+    driver.execute_script(
+        "const it = document.getElementById(arguments[0]); it.value = arguments[1];"
+        "it.dispatchEvent(new Event('input', {bubbles: true}));",
+        name,
+        value,
+    )
+
+
+def test_change_play_link_and_copy(open_page, tmp_path, monkeypatch):
+    driver, _ = open_page
+    assert "hinge" in text(driver, "equation")
+    assert "proved optimal" in text(driver, "certificate")
+    before = driver.current_url
+    slide(driver, "control-C", 2)
+    settled(driver, before)
+    assert "C=100" in until(driver, lambda: "C=100" in text(driver, "code") and text(driver, "code"))
+    # The steps forward and back.
+    by_id(driver, "forward").click()
+    first = until(driver, lambda: "iteration 1" in text(driver, "step-label") and text(driver, "step-label"))
+    by_id(driver, "back").click()
+    until(driver, lambda: "start" in text(driver, "step-label"))
+    assert first.startswith("decomposition")
+    by_id(driver, "play").click()
+    until(driver, lambda: "solution" in text(driver, "step-label"))
+    # The copied script is run, and gives the machine that the page shows.
+    by_id(driver, "copy").click()
+    script = until(driver, lambda: text(driver, "script"))
+    names = {}
+    exec(
+        compile(script.replace("figure.savefig", "figure.get_size_inches; (lambda *a, **k: None)"), "copied", "exec"),
+        names,
+    )
+    assert names["machine"].certificate_.primal == pytest.approx(shown_primal(driver), rel=1e-6)
+    driver.find_element(By.CSS_SELECTOR, "#script-dialog form button:last-child").click()
+    # The address reopens the same.
+    link, code, proof = driver.current_url, text(driver, "code"), shown_primal(driver)
+    driver.get("about:blank")
+    driver.get(link)
+    until(driver, lambda: text(driver, "code") == code)
+    assert shown_primal(driver) == proof
+    # A mistake in a kernel is a sentence, and the page lives on.
+    field = by_id(driver, "control-kernel")
+    field.clear()
+    field.send_keys("Gausian(1)")
+    until(driver, lambda: "did you mean 'Gaussian'?" in text(driver, "problem"))
+    field.clear()
+    field.send_keys("Linear() + Gaussian(1)")
+    until(driver, lambda: "er.kernels.Linear() + er.kernels.Gaussian(1)" in text(driver, "code"))
+    assert not by_id(driver, "problem").is_displayed()
+
+
+def shown_primal(driver):
+    return float(driver.find_element(By.CSS_SELECTOR, "#certificate dd").text.replace(",", ""))
+
+
+def test_points_by_mouse_and_by_keyboard_alone(open_page):
+    driver, _ = open_page
+    before = driver.current_url
+    by_id(driver, "clear").click()
+    until(driver, lambda: "at least 4 points" in text(driver, "problem"))
+    canvas, step = by_id(driver, "plane"), 60
+    for key, side in (("1", -1), ("2", 1)):
+        canvas.send_keys(key)
+        for k in range(3):
+            place = ActionChains(driver).move_to_element_with_offset(canvas, side * 2 * step, (k - 1) * step)
+            place.click().perform()
+    until(driver, lambda: "of 4" in text(driver, "certificate") or "of 5" in text(driver, "certificate"))
+    count = len(points(driver))
+    assert count == 6
+    # By keys: the cursor goes to the right, a point is added, and erased again.
+    canvas.send_keys(Keys.ARROW_RIGHT * 3, Keys.ENTER)
+    until(driver, lambda: len(points(driver)) == 7)
+    canvas.send_keys(Keys.DELETE)
+    until(driver, lambda: len(points(driver)) == 6)
+    # A point is dragged.
+    left = ActionChains(driver).move_to_element_with_offset(canvas, -2 * step, 0).click_and_hold()
+    left.move_by_offset(0, 3 * step).release().perform()
+    until(driver, lambda: any(y < -1.5 for _, y, _ in points(driver)))
+    assert driver.current_url != before
+
+
+def points(driver):
+    decode = "import('/static/address.js').then(it => arguments[0](it.decode(location.hash, {}).points))"
+    return driver.execute_async_script(decode)
+
+
+def test_all_families_on_a_narrow_dark_page(open_page):
+    driver, _ = open_page
+    sized(driver, 400, 850, dark=True)
+    for task, family in (("numbers", "boosting"), ("clusters", "mixture"), ("classes", "forest")):
+        by_id(driver, "tasks").find_element(By.CSS_SELECTOR, f"[data-name={task}]").click()
+        by_id(driver, "families").find_element(By.CSS_SELECTOR, f"[data-name={family}]").click()
+        name = {"boosting": "er.Boosting", "mixture": "er.GaussianMixture", "forest": "er.Forest"}[family]
+        until(driver, lambda name=name: name in text(driver, "code"))
+        is_narrow_enough(driver)
