@@ -141,7 +141,7 @@ def test_a_folder_that_others_may_have_made_is_not_used(trick, tmp_path, monkeyp
 
 
 def test_a_disk_that_is_full_does_not_cost_the_fit(monkeypatch):
-    from empirisk.linalg import kept
+    from empirisk.linalg import numba_internals
     from empirisk.linalg.compiled import loop
 
     def full(*_):
@@ -151,8 +151,8 @@ def test_a_disk_that_is_full_does_not_cost_the_fit(monkeypatch):
     def twice(number):
         return 2.0 * number
 
-    monkeypatch.setattr(kept.FunctionCache, "save_overload", full)
-    kept._say.cache_clear()
+    monkeypatch.setattr(numba_internals.FunctionCache, "save_overload", full)
+    numba_internals._say.cache_clear()
     with pytest.warns(UserWarning, match="in memory alone"):
         assert twice(1.5) == 3.0
-    kept._say.cache_clear()
+    numba_internals._say.cache_clear()

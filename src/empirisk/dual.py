@@ -163,7 +163,8 @@ def _moved(
 
 def _fits_densely(problem: Problem) -> bool:
     """Whether there is memory for all columns, a copy of them to be factored, and room to spare."""
-    return 24 * problem.design.shape[0] * problem.design.shape[1] <= settings().memory
+    room = 24 * problem.design.shape[0] * problem.design.shape[1] <= settings().memory
+    return room and problem.design.in_memory
 
 
 def _restoring(problem: Problem, slack: RowVector) -> Callable[[Array, float], RowVector]:

@@ -134,7 +134,8 @@ class Problem:
         """The problem of some of the samples; with ``trained``, to be predicted with weights found on those samples."""
         design = self.design.rows(chosen) if trained is None else self.design.cross_design(chosen, trained)
         y, weights = (self.rowspace.take(vector, chosen) for vector in (self.y, self.weights))
-        return replace(self, design=design, y=y, weights=weights, rows=self.places[chosen])
+        places = self.places[chosen] if self.design.in_memory else None
+        return replace(self, design=design, y=y, weights=weights, rows=places)
 
     def origin(self) -> Point:
         """w = 0 and the best intercept for it."""

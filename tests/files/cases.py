@@ -66,10 +66,10 @@ def target(machine, X):
 
 def public_classes() -> list[str]:
     """Every public class with parameters: machines, trees, maps, kernels, losses and whatever comes."""
-    values = {name: attrgetter(name)(er) for name in EXPORTS}
-    classes = [name for name, value in values.items() if inspect.isclass(value) and issubclass(value, BaseEstimator)]
+    values = {attrgetter(name)(er): name for name in EXPORTS if inspect.isclass(attrgetter(name)(er))}  # one name each
+    classes = [cls for cls in values if issubclass(cls, BaseEstimator) and not inspect.isabstract(cls)]
     # A class that is made of a function of the user is refused; that has its own test.
-    return [name for name in classes if not inspect.isabstract(values[name]) and not takes_function(values[name])]
+    return [values[cls] for cls in classes if not takes_function(cls)]
 
 
 def takes_function(cls) -> bool:

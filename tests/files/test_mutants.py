@@ -18,8 +18,9 @@ pytestmark = pytest.mark.long
 
 EACH, PARTS = 200, 10
 #: Parts of the equation, of networks and of solvers: other classes hold them, and so do the files of subjects.
-#: Base classes, and how folds were made: with solvers, what no prediction reads.
-NOT_READ = {"kernels.Kernel", "losses.Loss", "losses.ZeroOne", "nets.Layer", "penalties.Penalty"} | {
+#: Base classes, how folds were made, and what is made of a function: with solvers, what no file holds or no prediction
+#: reads.
+NOT_READ = {"kernels.Kernel", "kernels.Times", "losses.Loss", "losses.ZeroOne", "nets.Layer", "penalties.Penalty"} | {
     f"sklearn.{name}" for name in ("GroupKFold", "KFold", "ShuffleSplit", "TimeSeriesSplit")
 }
 INNER = ("losses.", "penalties.", "solvers.", "nets.", "kernels.")

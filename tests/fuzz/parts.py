@@ -34,8 +34,8 @@ MISSING = tuple(name for name in OPTIONAL if not installed(name))
 @functools.cache
 def public_classes() -> dict[str, type]:
     """Every public class with parameters that can be made here: machines, maps, kernels, losses and whatever comes."""
-    found = {name: _found(name) for name in EXPORTS}
-    return {name: cls for name, cls in found.items() if inspect.isclass(cls) and _is_whole(cls)}
+    found = {cls: name for name in EXPORTS if inspect.isclass(cls := _found(name))}  # one name for each
+    return {name: cls for cls, name in found.items() if _is_whole(cls)}
 
 
 def _found(name: str) -> Any:

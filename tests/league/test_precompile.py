@@ -24,7 +24,7 @@ def test_what_machines_need_is_in_the_cache_when_the_process_ends(tmp_path, monk
         (process,) = processes.running
         assert process.wait(timeout=120) == 0
     kept = [file.name for file in tmp_path.rglob("*.nbc")]
-    assert any(name.startswith("search.search") for name in kept), kept
+    assert any(name.startswith("nearest.search") for name in kept), kept
 
 
 def test_a_process_ends_with_the_contest_and_leaves_no_file_half_way(tmp_path, monkeypatch):

@@ -160,3 +160,19 @@ def test_truth_values_are_0_and_1_or_minus_and_plus_1():
     for table in ([0, 2, 1, 1], [-1, 0, 1, 1], ["no", "yes"], [np.nan, 1.0]):
         with pytest.raises(er.errors.EmpiriskError, match="False and True, 0 and 1, or -1 and"):
             er.nets.boolean_network(table)
+
+
+@pytest.mark.row("W1")
+@pytest.mark.parametrize("inputs", [(-1, 1), (0, 1), (1, 0), [2.0, 5.0]])
+def test_every_boolean_function_of_inputs_as_they_are_written(inputs):
+    for columns in (1, 2, 3):
+        X = np.array(list(itertools.product(inputs, repeat=columns)))
+        for table in list(itertools.product((-1, 1), repeat=2**columns))[:: 1 if columns < 3 else 37]:
+            found = er.nets.boolean_network(table, inputs).fit_transform(X)[:, 0]
+            np.testing.assert_array_equal(found, table)
+
+
+def test_inputs_of_a_boolean_network_are_two_numbers():
+    for inputs in ((1, 1), (0, np.nan), (0, 1, 2), "01", None, ("no", "yes")):
+        with pytest.raises(er.errors.EmpiriskError, match="two different numbers"):
+            er.nets.boolean_network([0, 1], inputs)

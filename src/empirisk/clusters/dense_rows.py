@@ -45,6 +45,19 @@ def nearest(row, centres, values, limit, own):
     return found
 
 
+@inner_with(_FAST)
+def transfer(row, weight, old, new, sums):
+    """Move a row of a weight from the sums of its old cluster, if it has one, to those of the new one."""
+    for j in range(len(row)):
+        value = weight * np.float64(row[j])
+        sums[new, j] += value
+        if old >= 0:
+            sums[old, j] -= value
+    sums[new, len(row)] += weight
+    if old >= 0:
+        sums[old, len(row)] -= weight
+
+
 @loop_with(_FAST)
 def assign(data, means, state, work, span):
     """Give each row of the share its nearest centre, and move it from the sums of its old cluster to the new.
@@ -115,15 +128,7 @@ def assign(data, means, state, work, span):
             if new != old:
                 changes += 1
                 labels[row] = new
-                weight = weights[row]
-                for j in range(width - 1):
-                    value = weight * np.float64(X[source, j])
-                    sums[new, j] += value
-                    if old >= 0:
-                        sums[old, j] -= value
-                sums[new, width - 1] += weight
-                if old >= 0:
-                    sums[old, width - 1] -= weight
+                transfer(X[source], weights[row], old, new, sums)
     return changes
 
 
@@ -276,12 +281,17 @@ class DenseRows:
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
-    def assign(self) -> int:
-        """Every row to its nearest centre; how many changed."""
+    def table(self) -> tuple[NDArray[np.float32], Array, Array]:
+        """The centres as `assign` multiplies with them, and in units around the mean, and their squared norms."""
         scaled = np.clip((self.centres - self.mean) / self.unit, -FAR, FAR)
         squares = np.einsum("kj,kj->k", scaled, scaled)
         table = np.empty((len(scaled), self.width + 1), np.float32)
         table[:, :-1], table[:, -1] = -2 * scaled, squares * (1 - self.rounding)
+        return table, scaled, squares
+
+    def assign(self) -> int:
+        """Every row to its nearest centre; how many changed."""
+        table, scaled, squares = self.table()
         limits = self._limits(scaled, squares)
         step = max(1, PIECE // (table.size * BATCH)) * BATCH
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.clusters.dense_rows import DenseRows
+from empirisk.clusters.device_rows import DeviceRows
 from empirisk.clusters.product_rows import DesignRows, KernelRows
 from empirisk.kernels.tiles import dense, density
 from empirisk.linalg.design import design_of
@@ -25,8 +26,10 @@ def rows_of(design: Any, weights: Array, order: NDArray[np.intp]) -> Any:
     """The rows of a design, some of them in some order, as k-means wants them."""
     if design.implicit:
         return KernelRows(design, weights, order)
-    table = getattr(design, "X", None)
-    return DenseRows(table, weights, order) if isinstance(table, np.ndarray) else DesignRows(design, weights, order)
+    table, device = getattr(design, "X", None), getattr(design, "device", None)
+    if not isinstance(table, np.ndarray):
+        return DesignRows(design, weights, order)
+    return DenseRows(table, weights, order) if device is None else DeviceRows(table, weights, order, device)
 
 
 def some_rows_of(design: Any, weights: Array, chosen: NDArray[np.intp]) -> Any:

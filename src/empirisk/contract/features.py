@@ -21,7 +21,7 @@ from empirisk.errors import EmpiriskError, Interrupted, Unsuitable
 from empirisk.kernels.base import Kernel, Term
 from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
-from empirisk.linalg.design import Design, brings_design, design_of
+from empirisk.linalg.design import Design, brings_design, design_of, placed_design
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.implicit import GramDesign, gram_design, in_double, kernel_sums
 from empirisk.maps.seeds import seeded_clone
@@ -133,7 +133,7 @@ class MapsFeatures:
         if self.features is None:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, reset=not again, **UNREAD, **target)
             self._check_size("X", matrix)
-            return design_of(matrix), y
+            return placed_design(matrix), y
         X, y = readable(X), validate_data(self, X="no_validation", y=y, reset=not again, **target)
         if not again:
             self.features_ = self._learned_map(cast(FeatureMap, self.features), X, y)
@@ -149,7 +149,7 @@ class MapsFeatures:
         matrix = check_array(mapped, accept_sparse=FORMATS, input_name="features(X)", **UNREAD)
         check_consistent_length(matrix, y)
         self._check_size("features(X)", matrix)
-        return design_of(matrix), y
+        return placed_design(matrix), y
 
     def _learned_map(self, features: FeatureMap, X, y) -> FeatureMap:
         """A clone of the map that has learned what it learns by itself, left where that takes too long."""

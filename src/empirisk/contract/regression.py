@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from empirisk import losses
+from empirisk.contract.elsewhere import blockwise
 from empirisk.contract.inputs import check_weights
 from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Loss
@@ -42,6 +43,7 @@ class PredictsNumbers(RegressorMixin):
             raise EmpiriskError(f"loss holds {len(found)} losses, but {targets} targets were learned; give one each.")
         return np.column_stack([loss.inverse_link(column) for loss, column in zip(found, f.T, strict=True)])
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """The prediction for each row: f(x), or exp(f(x)), the mean, for deviances such as "poisson"."""
         return self._respond(self.raw_predict(X))

@@ -57,7 +57,7 @@ class Account:
                 "raise er.load(path, limit='...') if you trust it."
             )
 
-    def look(self, size: int) -> None:
+    def add_work(self, size: int) -> None:
         """Count work: bytes that the rules are going to look at."""
         self._work += size
         if self._work > self._most_work:
@@ -68,7 +68,7 @@ class Account:
         before = Cost(self._work, self._objects)
         self._written += 1
         self._objects += 1
-        self.look(OBJECT)
+        self.add_work(OBJECT)
         return before
 
     def since(self, before: Cost) -> Cost:
@@ -80,4 +80,4 @@ class Account:
         self._objects += cost.objects
         if self._objects > FREE_OBJECTS + OBJECT_GROWTH * self._written:
             raise Damaged("its objects share others without end")
-        self.look(cost.work)
+        self.add_work(cost.work)

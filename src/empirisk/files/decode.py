@@ -110,7 +110,7 @@ class Decoder:
         if self._depth > 4 * DEPTH:
             raise Damaged("its tree is too deep")
         self._account.take(LIST + ENTRY * len(tree) if isinstance(tree, list) else TAGGED)
-        self._account.look(VALUE * (1 + len(tree)))
+        self._account.add_work(VALUE * (1 + len(tree)))
         found = [self.value(item) for item in tree] if isinstance(tree, list) else self._tagged(tree)
         self._depth -= 1
         return found
@@ -187,12 +187,12 @@ class Decoder:
         if type(width) is not int or not longest <= width <= WIDEST + 16 * longest:
             raise Damaged("an array of texts in it announces an impossible width")
         self._account.take(4 * width * len(items))
-        self._account.look(4 * width * len(items))
+        self._account.add_work(4 * width * len(items))
         return arrays.frozen(np.array(items, dtype=f"<U{width}").reshape(shape))
 
     def _read_array(self, content: list) -> NDArray:
         number, kind, shape, fortran = content
-        self._account.look(arrays.check_description(kind, shape, fortran))
+        self._account.add_work(arrays.check_description(kind, shape, fortran))
         found = self._source.get(_typed(number, int), kind, shape, fortran)
         if found.dtype.str != kind or list(found.shape) != shape:
             raise Damaged("an array in it is of two types")
@@ -214,7 +214,7 @@ class Decoder:
 
     def _read_frame(self, content: list) -> pl.DataFrame:
         self._account.take(COLUMN * (1 + len(content)))
-        self._account.look(TABLE + COLUMN * len(content))
+        self._account.add_work(TABLE + COLUMN * len(content))
         columns = [
             pl.Series(_typed(name, str), self.value(_typed(items, list)), dtype=FRAME_TYPES[kind])
             for name, kind, items in _typed(content, list)
@@ -223,14 +223,14 @@ class Decoder:
 
     def _read_random_state(self, content: Any) -> np.random.RandomState:
         self._account.take(GENERATOR // 4)
-        self._account.look(GENERATOR)
+        self._account.add_work(GENERATOR)
         random = np.random.RandomState(0)
         random.set_state(_sound_state(self.value(content)))
         return random
 
     def _read_generator(self, content: Any) -> np.random.Generator:
         self._account.take(GENERATOR // 4)
-        self._account.look(GENERATOR)
+        self._account.add_work(GENERATOR)
         state = _sound_state(self.value(content))
         bits: Any = BIT_GENERATORS[state["bit_generator"]](0)
         bits.state = state

@@ -38,14 +38,14 @@ class Fit(NamedTuple):
 def _table(account: Account, rows: int, columns: int, entry: Any = 0.0) -> NDArray[Any]:
     """A table of one entry, counted before it is made."""
     account.take(CELL * rows * columns)
-    account.look(CELL * rows * columns)
+    account.add_work(CELL * rows * columns)
     return np.full((rows, columns), entry, dtype=float if isinstance(entry, Real) else object)
 
 
 def _encoder(its: Mapping[str, Any], account: Account) -> Fit:
     """Rows in which each frequent category is once and no rare one is, so that once is often enough."""
     found, rare = its["categories_"], its.get("infrequent_categories_", ())
-    account.look(CELL * sum(map(len, found)))
+    account.add_work(CELL * sum(map(len, found)))
     frequent = [_without(*pair) for pair in zip(found, rare, strict=True)] if rare else []
     classes = its.get("classes_")
     y = np.zeros(2) if classes is None else classes
@@ -86,7 +86,7 @@ def _columns(its: Mapping[str, Any], account: Account) -> Fit:
     """A row with the names and the number of the columns, which no step takes."""
     X: Any = _table(account, 1, its["n_features_in_"])
     if "feature_names_in_" in its:
-        account.look(COLUMN * X.shape[1])
+        account.add_work(COLUMN * X.shape[1])
         X = pl.DataFrame(X, schema=list(its["feature_names_in_"]), orient="row")
     dropped = [(name, "drop", columns) for name, _, columns in its["transformers"]]
     remainder = its["remainder"] if isinstance(its["remainder"], str) else "drop"
@@ -143,7 +143,7 @@ def rebuilt(
     cls: type, name: str, state: dict[str, Any], private: dict[str, Any], scope: Scope, account: Account
 ) -> BaseEstimator:
     """A fitted step with this state; of its private attributes only types and plain steps are taken from the file."""
-    account.look(FIT)
+    account.add_work(FIT)
     asked = FITS[name](state, account)
     made: Any = object.__new__(cls)
     parameters = {key: state[key] for key in cls._get_param_names()}

@@ -330,7 +330,7 @@ def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: S
     cut = watch.status in SHORT
     near = bool(certificate.relative_gap <= tol)
     # Without a penalty, separable classes or zeros let some losses fall for ever: no point attains the infimum.
-    falls = not cut and not problem.loss.attained and problem.penalty.zero
+    falls = not cut and not problem.loss.attained and problem.penalty.zero and problem.design.in_memory
     unattained = Ending.SEPARABLE if problem.classes or problem.loss.margin_form else Ending.UNATTAINED
     objection = watch.objection or (unattained if falls and separable(problem, point, near) else "")
     # A perceptron that was stopped may stand at w = 0, where its loss is least and nothing is learned.

@@ -45,17 +45,22 @@ def _is_zero(problem: Problem, fit: Fit) -> bool:
 
 def _is_learnable(problem: Problem) -> bool:
     """Whether targets differ, and some column goes with them, or with the slopes of the losses at the best constant."""
-    if problem.tilt or np.ptp(problem.y) == 0:
+    rows = problem.rowspace
+    low, high = rows.extremes(problem.y)
+    if problem.tilt or low == high:
         return False
     if _is_free(problem):
-        pulls = problem.weights * (problem.y - np.average(problem.y, weights=problem.weights))
+        mean = rows.dot(problem.weights, problem.y) / float(rows.total(problem.weights))
+        pulls = rows.map(lambda weights, y: weights * (y - mean), problem.weights, problem.y)
     else:
         pulls = problem.slopes(problem.constant_predictions)
     design = problem.design
     # What is left of constant columns by a shift is measured by what they were.
-    longest = np.hypot(np.sqrt(design.squared_rows().max()), 0.0 if design.shift is None else norm(design.shift))
+    farthest = np.sqrt(rows.extremes(design.squared_rows())[1])
+    longest = np.hypot(farthest, 0.0 if design.shift is None else norm(design.shift))
     squares = float(np.sum(design.squared_norms(design.tdot(pulls))))  # behind a kernel a rounding below zero, maybe
-    return np.sqrt(max(squares, 0.0)) > ROUNDING * longest * np.abs(pulls).sum()
+    size = float(rows.sum(lambda part: np.abs(part).sum(), pulls))
+    return np.sqrt(max(squares, 0.0)) > ROUNDING * longest * size
 
 
 def _is_free(problem: Problem) -> bool:

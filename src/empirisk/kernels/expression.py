@@ -127,6 +127,7 @@ OPERATIONS: dict[str, Callable[[list, Expression, Expression], Any]] = {
     "squared_distance": _squared_distance,
     "distance": _distance,
     "scaled": lambda values, left, right: values[0] * left.numbers[0],
+    "cos": lambda values, left, right: namespace(values[0]).cos(values[0]),
     "exp": lambda values, left, right: namespace(values[0]).exp(values[0]),
     "power": lambda values, left, right: values[0] ** left.whole,
     "polynomial": _polynomial,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks, tiled
+from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.blocks import Array
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.rowspace import MemoryRows, RowSpace, RowVector
@@ -18,6 +19,8 @@ from empirisk.linalg.threads import parallel_map
 from empirisk.stop import check_stop
 
 Slopes = Callable[..., Array]
+#: What is kept of every row; sums of values; slopes and curvatures of every row.
+LocalTerms: TypeAlias = tuple[tuple[Array, ...], Array, Array, Array]
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4
 #: Fewer products than this are summed by one.
@@ -48,10 +51,14 @@ class Design:
     shape: tuple[int, int]
     #: Whether A is known by its inner products alone, and w by the coefficients of its rows.
     implicit: ClassVar[bool] = False
+    #: Whether all rows are in memory; else they are seen in passes alone.
+    in_memory: ClassVar[bool] = True
     #: What is subtracted from every row; None for nothing.
     shift: Array | None = None
     #: Problems that share it: what is made once and used by many may take more memory.
     shared_by: int = 0
+    #: Whether products are cheap beside single numbers of A: solvers then use products, and factor nothing large.
+    streams: ClassVar[bool] = False
     #: What the certificate says of where the rows are, if they are not simply in memory.
     remark: str = ""
 
@@ -90,6 +97,12 @@ class Design:
     ) -> tuple[Array, Array, Array, float] | None:
         """f = A w + b, the slopes of a loss at f, A' of them and its sum, by a compiled pass; None where none pays."""
         return None
+
+    def local_sums(
+        self, w: Array, b: Array | float, model: Callable[..., LocalTerms], *vectors: RowVector, outputs: int = 0
+    ) -> tuple[tuple[RowVector, ...], tuple[Array, Array, Array, Array]]:
+        """What `local_sums` gives, in one pass over the rows; the model keeps so many ``outputs`` of every row."""
+        return local_sums(self, w, b, model, *vectors)
 
     def gram(self, weights: Array | None = None) -> Array:
         """A' diag(weights) A, for weights >= 0."""
@@ -164,9 +177,54 @@ class Design:
         """The penalty in the coordinates of w: itself, where w is explicit."""
         return penalty
 
+    @property
+    def rough(self) -> "Design":
+        """The same rows for steps that need few digits, in float32 where that is faster."""
+        return self
+
+    def preconditioner(self, curvatures: Array, stiffness: Array) -> Callable[[Array], Array] | None:
+        """About the inverse of  diag(stiffness) + A' diag(curvatures) A;  None for that of its diagonal."""
+        return None
+
     def shifted(self, shift: Array) -> "Design":
         """A - 1 shift', without a copy of the data."""
         return Shifted(self, shift)
+
+
+def local_sums(
+    design: Design, w: Array, b: Array | float, model: Callable[..., LocalTerms], *vectors: RowVector
+) -> tuple[tuple[RowVector, ...], tuple[Array, Array, Array, Array]]:
+    """The rows that model(f, *vectors) keeps at f = A w + b, its values, and its gradient and Hessian in (w, b).
+
+    The model gives what it keeps, values that are sums over the rows, the slopes and the curvatures in f of every row;
+    for several outputs K the curvatures are n x K shares t, which stand for diag(t_i) - t_i t_i' / sum(t_i). The
+    Hessian has an axis, or two, of d + 1 numbers for (w, b) on either side.
+    """
+    kept, values, slopes, curvatures = model(design.predict(w, b), *vectors)
+    gradient, constant = design.tdot(slopes), np.asarray(slopes.sum(axis=0))
+    if curvatures.ndim == 1:
+        return kept, (values, gradient, constant, _with_intercept(design, curvatures))
+    classes, size = curvatures.shape[1], design.shape[1] + 1
+    hessian = np.zeros((size, classes, size, classes))
+    totals = np.maximum(curvatures.sum(axis=1), np.finfo(float).tiny)
+    for k in range(classes):
+        hessian[:, k, :, k] += _with_intercept(design, curvatures[:, k])
+        for other in range(k + 1):
+            part = _with_intercept(design, curvatures[:, k] * curvatures[:, other] / totals)
+            hessian[:, k, :, other] -= part
+            if other < k:
+                hessian[:, other, :, k] -= part
+    return kept, (values, gradient, constant, hessian)
+
+
+def _with_intercept(design: Design, weights: Array) -> Array:
+    """[A, 1]' diag(weights) [A, 1]."""
+    columns = design.shape[1]
+    matrix = np.empty((columns + 1, columns + 1))
+    matrix[:columns, :columns] = design.gram(weights)
+    matrix[columns, :columns] = matrix[:columns, columns] = design.tdot(weights)
+    matrix[columns, columns] = weights.sum()
+    return matrix
 
 
 class DenseDesign(Design):
@@ -504,6 +562,13 @@ def design_of(X: Any, centre: bool = False) -> Design:
     """The design of validated data; ``centre`` shifts dense columns by their means."""
     design = make_design(X)
     return design.centred() if centre else design
+
+
+def placed_design(X: Any) -> Design:
+    """The design of the rows of a fit: on the device in force, if there is one that holds dense rows."""
+    device = accelerator(float(np.prod(X.shape))) if isinstance(X, np.ndarray) else None
+    found = None if device is None else device.dense_design(X)
+    return design_of(X) if found is None else found
 
 
 def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.intp]) -> Array:

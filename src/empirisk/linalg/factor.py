@@ -1,5 +1,7 @@
 """Factorisations of the normal equations of weighted least squares with a ridge."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
@@ -15,6 +17,12 @@ from empirisk.settings import require
 PIVOT = 1e-7
 #: The first ridge that is tried: the rounding of a factor of some hundred columns.
 LEAST_RIDGE = 1e-13
+#: Columns beyond which a design that streams its products makes no normal matrix.
+STREAMED = 4096
+#: Relative residuals: of a direction, and of a solution that is refined.
+DIRECTION, ACCURACY = 0.05, 1e-3
+#: Products that conjugate gradients may take.
+PRODUCTS = 250
 
 
 class Cholesky:
@@ -81,8 +89,10 @@ def solved(factor: Array, right: Array) -> Array:
     )
 
 
-def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "ColumnForm | RowForm":
+def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "NormalEquations":
     """The normal equations, by columns (d x d) or, when n < d, by rows (n x n), to be solved for many right-hand sides.
+
+    Those of a design that streams its products, with more columns than are worth a matrix, are solved by products.
 
     The equations are, with shifts g of the rows and h of the columns that are zero unless given,
 
@@ -102,6 +112,8 @@ def normal_equations(design: Design, curvatures: Array, stiffness: Array, interc
         Whether b is free.
     """
     rows, columns = design.shape
+    if design.streams and columns > STREAMED and stiffness.ndim == 1:
+        return ConjugateGradients(design, curvatures, stiffness, intercept, ACCURACY)
     by_rows = rows < columns and stiffness.ndim == 1 and stiffness.min(initial=np.inf) > 0
     form = RowForm if by_rows else ColumnForm
     return form(design, curvatures, stiffness, intercept)
@@ -116,7 +128,32 @@ def stiff(stiffness: Array, x: Array) -> Array:
     return stiffness * x if stiffness.ndim == x.ndim else np.tensordot(stiffness, x, x.ndim)
 
 
-class ColumnForm:
+class ByColumns:
+    """Solutions in the weights, from those without shifts."""
+
+    _design: Design
+    _curvatures: Array
+    _stiffness: Array
+
+    def solve(
+        self, right: Array, constant: float, rows: Array | None = None, columns: Array | None = None
+    ) -> tuple[Array, float, Array]:
+        """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
+        if rows is not None:
+            push = self._curvatures * rows
+            right, constant = right - self._design.tdot(push), constant - float(push.sum())
+        if columns is not None:
+            right = right - stiff(self._stiffness, columns)
+        w, b = self.step(right, constant)
+        e = self._design.dot(w) + b
+        return w if columns is None else w + columns, b, e if rows is None else e + rows
+
+    def step(self, right: Array, constant: float) -> tuple[Array, float]:
+        """(x, b) alone, without shifts."""
+        raise NotImplementedError
+
+
+class ColumnForm(ByColumns):
     """The d x d form of the normal equations."""
 
     def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
@@ -149,21 +186,7 @@ class ColumnForm:
         """Whether columns were found to be dependent, so that the solution is one of many."""
         return self._factor.ridge > 0
 
-    def solve(
-        self, right: Array, constant: float, rows: Array | None = None, columns: Array | None = None
-    ) -> tuple[Array, float, Array]:
-        """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
-        if rows is not None:
-            push = self._curvatures * rows
-            right, constant = right - self._design.tdot(push), constant - float(push.sum())
-        if columns is not None:
-            right = right - stiff(self._stiffness, columns)
-        w, b = self.step(right, constant)
-        e = self._design.dot(w) + b
-        return w if columns is None else w + columns, b, e if rows is None else e + rows
-
-    def step(self, right: Array, constant: float) -> tuple[Array, float]:
-        """(x, b) alone, without shifts."""
+    def step(self, right, constant):
         solution = self._factor.solve(np.append(right, constant) if self._intercept else right)
         return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
 
@@ -220,28 +243,43 @@ class RowForm:
         return self.solve(right, constant)[:2]
 
 
-class ConjugateGradients:
-    """The same equations without a matrix: conjugate gradients, preconditioned by the diagonal, to a tenth."""
+class ConjugateGradients(ByColumns):
+    """The same equations without a matrix: conjugate gradients, preconditioned by the design or by the diagonal.
 
-    def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
+    A direction needs one digit; where so many products do not give it, the line search will do.
+    """
+
+    dependent = False
+
+    def __init__(
+        self, design: Design, curvatures: Array, stiffness: Array, intercept: bool, accuracy: float = DIRECTION
+    ):
         self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
-        diagonal = stiffness + design.squared_columns(curvatures)
-        if intercept:
-            diagonal = np.append(diagonal, curvatures.sum())
-        self._diagonal = np.where(diagonal > 0, diagonal, 1.0)
+        self._accuracy = accuracy
+        self._condition = design.preconditioner(curvatures, stiffness) or self._by_diagonal()
+
+    def _by_diagonal(self) -> Callable[[Array], Array]:
+        diagonal = self._stiffness + self._design.squared_columns(self._curvatures)
+        diagonal = np.where(diagonal > 0, diagonal, 1.0)
+        return lambda residual: residual / diagonal
 
     def _multiply(self, vector: Array) -> Array:
-        w = vector[: len(self._stiffness)]
-        curved = self._curvatures * (self._design.dot(w) + vector[len(w) :].sum())
-        product = self._stiffness * w + self._design.tdot(curved)
+        w, design = vector[: len(self._stiffness)], self._design.rough
+        curved = self._curvatures * (design.dot(w) + vector[len(w) :].sum())
+        product = self._stiffness * w + design.tdot(curved)
         return np.append(product, curved.sum()) if self._intercept else product
 
-    def step(self, right: Array, constant: float) -> tuple[Array, float]:
-        """(w, b) for the right-hand sides p and q."""
+    def _conditioned(self, residual: Array) -> Array:
+        count = len(self._stiffness)
+        return np.append(self._condition(residual[:count]), residual[count:] / (self._curvatures.sum() or 1.0))
+
+    def step(self, right, constant):
         packed = np.append(right, constant) if self._intercept else right
         size = len(packed)
-        operator = LinearOperator((size, size), self._multiply, dtype=float)
-        condition = LinearOperator((size, size), lambda vector: vector / self._diagonal, dtype=float)
-        # A direction needs one digit; where so many products do not give it, the line search will do.
-        solution = cg(operator, packed, rtol=0.05, maxiter=250, M=condition)[0]
+        operators = [LinearOperator((size, size), each, dtype=float) for each in (self._multiply, self._conditioned)]
+        solution = cg(operators[0], packed, rtol=self._accuracy, maxiter=PRODUCTS, M=operators[1])[0]
         return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
+
+
+#: The equations in any form.
+NormalEquations = ColumnForm | RowForm | ConjugateGradients

@@ -83,7 +83,9 @@ class CoarseDesign(DenseDesign):
 
 def coarse(design: Design, weights: Array, ridge: float) -> Design:
     """The design with its normal matrix in float32, if beside the ridge its rounding is small; else as it is."""
-    if not isinstance(design, DenseDesign) or design.shape[0] * design.shape[1] ** 2 < WORTHWHILE or ridge < SMALLEST:
+    # A device sums in float64 as fast.
+    small = design.shape[0] * design.shape[1] ** 2 < WORTHWHILE
+    if not isinstance(design, DenseDesign) or design.remark or small or ridge < SMALLEST:
         return design
     total = float(weights @ design.squared_rows())
     fine = EPSILON * total <= ROUGH * ridge and total < LARGEST

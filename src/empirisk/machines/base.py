@@ -203,9 +203,16 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
     def _coefficients(self, problems: list[Problem], points: list[Point], supported: bool = True) -> dict[str, Any]:
         """The weights and intercept_ in the coordinates of the mapped data, and the rows that support them."""
         constants = [_intercepts(problem, point) for problem, point in zip(problems, points, strict=True)]
-        rows = [problem.places for problem in problems]
+        in_memory = problems[0].design.in_memory
+        rows = [problem.places for problem in problems] if in_memory else []
         found = expansion(problems[0].design, rows, [point.w for point in points])
-        if supported and self.features is None and problems[0].loss.supported and problems[0].penalty.ridge:
+        if (
+            supported
+            and in_memory
+            and self.features is None
+            and problems[0].loss.supported
+            and problems[0].penalty.ridge
+        ):
             found |= support(problems, rows, points)
         return found | {"intercept_": np.concatenate(constants).astype(np.float64)}
 

@@ -15,6 +15,7 @@ from sklearn.callback import with_callbacks
 
 from empirisk import losses, state
 from empirisk.contract.arguments import check_flag
+from empirisk.contract.elsewhere import blockwise, elsewhere
 from empirisk.contract.features import SUPPORT, Features
 from empirisk.contract.inputs import (
     as_numbers,
@@ -40,6 +41,7 @@ from empirisk.machines.online import MEMORY, Steps, Stream, can_go_on, seen, tak
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import takes_steps
+from empirisk.scale.fitting import problems_of
 from empirisk.solvers.base import Watch
 from empirisk.stop import REMEDIES, Deadline, Ending, interruptible, warn_of
 from empirisk.validation import available_if
@@ -94,15 +96,16 @@ class Equation(Machine):
     )
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows with their targets.
 
         Parameters
         ----------
-        X : array or sparse matrix, n x d
-            The rows.
+        X : array or sparse matrix, n x d; or a table that is not in memory
+            The rows; `empirisk.scan` reads files, and collections of Dask stay where they are.
         y : array of n, or n x targets
-            For a classifier classes of any type, or 0 and 1, a column for each of several labels; else numbers.
+            For a classifier classes of any type, or 0 and 1, a column for each of several labels; else numbers. None
+            where the files have a column of targets.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
@@ -113,7 +116,11 @@ class Equation(Machine):
     def _fit(self, X, y, sample_weight, last: dict[str, Any] | None) -> Self:
         """Fit, from where the ``last`` fit has ended if its attributes are given."""
         deadline = Deadline(self._limits().max_time)
-        problems, y = self._prepare(X, y, sample_weight)
+        there = elsewhere(X)
+        if there is None:
+            problems, y = self._prepare(X, y, sample_weight)
+        else:
+            problems, last = problems_of(self, there, y, sample_weight), None
         if last is not None and not np.array_equal(last.get("classes_", ()), getattr(self, "classes_", ())):
             last = None
         continue_from = getattr(getattr(self, "features_", None), "continue_from", None)
@@ -392,18 +399,21 @@ class Classifier(ClassifierMixin, Equation):
         signs = np.where(self.codes_ == 0, np.nan, self.codes_)
         return loss, [blocks.rowwise(row.__getitem__, codes) for row in signs]
 
+    @blockwise
     @single_threaded_blas()
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class or label."""
         f = self._scores(X)
         return read(self.scheme_, self.codes_, f, losses.find(self.loss))
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each row, or 0 and 1 for each label; f = 0 is the positive class."""
         f = self.decision_function(X)
         return (f >= 0).astype(int) if self.scheme_ == LABELS else winners(f, self.classes_)
 
     @available_if(_has_probabilities)
+    @blockwise
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes, where the loss implies them.
 
@@ -422,6 +432,7 @@ class Classifier(ClassifierMixin, Equation):
         return p / p.sum(axis=1, keepdims=True)
 
     @available_if(_has_probabilities)
+    @blockwise
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
@@ -538,6 +549,7 @@ class Regressor(PredictsNumbers, MultiOutputMixin, Equation):
                 found[name] = found[name][0]
         return found
 
+    @blockwise
     @single_threaded_blas()
     def raw_predict(self, X: ArrayLike) -> Array:
         """f(x) of each row: the prediction itself, or the logarithm of it for deviances such as "poisson"."""

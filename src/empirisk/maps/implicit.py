@@ -124,6 +124,10 @@ KEPT_BYTES = 1 << 27
 WIDE = 256
 #: Parts of a larger whole, such as two classes of many, need few of their entries: theirs are kept up to this size.
 KEPT_BYTES_OF_PARTS = 1 << 24
+#: Samples of a low-rank factor: their matrix is factored in milliseconds.
+LANDMARKS = 1000
+#: Eigenvalues below this share of the largest are rounding.
+ROUNDING = 1e-12
 REMEMBERED = 3  # products K w: a solver asks for those of the last point, its trial and the proof
 
 
@@ -242,6 +246,21 @@ class GramDesign(Design):
         out = np.empty((rows, rows), self.block(slice(0, 1), slice(0, 1)).dtype)
         return self.kernel.between(self.items, None, out).astype(np.float64, copy=False)
 
+    def low_rank(self) -> Design:
+        """G with K ~ G G', from some of the samples: what conjugate gradients are preconditioned with."""
+        rows = self.shape[0]
+        # Four arrays of rows x rank doubles are made on the way.
+        rank = min(LANDMARKS, rows, max(1, settings().memory // (32 * rows)))
+        chosen = some_rows(rows, rank)
+        block = np.asarray(self.block(slice(None), chosen), dtype=np.float64)
+        values, vectors = np.linalg.eigh(block[chosen])
+        kept = values > ROUNDING * values[-1]
+        return DenseDesign(block @ (vectors[:, kept] / np.sqrt(values[kept])))
+
+    def partial_product(self, rows: NDArray | slice, columns: NDArray | slice, coefficients: Array) -> Array:
+        """K[rows, columns] coefficients, for designs that make products as they are asked for."""
+        raise NotImplementedError
+
     def multiply_by(self, product: Callable[[Array], Array] | None) -> None:
         """Use w -> K w of a solver that has kept K; None ends that."""
         self._multiply = product
@@ -314,6 +333,15 @@ class GramDesign(Design):
         if self.keeps_matrix:
             part.matrix = self.matrix[np.ix_(chosen, trained)]
         return part
+
+
+def some_rows(rows: int, count: int) -> NDArray[np.intp]:
+    """Some of the rows, in order; always the same ones.
+
+    >>> some_rows(5, 5)
+    array([0, 1, 2, 3, 4])
+    """
+    return np.sort(np.random.default_rng(0).choice(rows, count, replace=False))
 
 
 def gram_design(kernel: Kernel, items: Any, source: Any) -> GramDesign:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -18,9 +19,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel, require_whole
+from empirisk.kernels.expression import Expression
 from empirisk.kernels.items import size, validated
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
+from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.lapack import invert_triangle
@@ -35,6 +38,8 @@ Late = Callable[[], bool] | None
 BLOCK_BYTES = 1 << 25  # features made at a time: they stay in the cache of the last level
 FORMATS = ("csr", "csc")
 SAMPLE = 500  # rows whose Gram matrix is compared with the exact one, in a fraction of a second
+MEASURED = 4e10  # products with the projection that the sample may cost: a second of a processor
+MANY_LANDMARKS = 2000  # from which their eigenvalues take seconds, and a device is asked for a triangular factor
 ROWS_AT_ONCE = 512  # for one thread: fixed, so that the sums are the same for any number of them
 
 
@@ -71,6 +76,10 @@ class StreamedMap(FloatMap):
         """The number of raw features."""
         raise NotImplementedError
 
+    def expressions(self, items: Any) -> tuple[Expression | None, Expression | None]:
+        """The raw features between prepared items and the basis, as expressions of both sides for devices."""
+        return None, None
+
     def _items(self, X: Any, reset: bool = False) -> tuple[Any, Any]:
         """X, checked if it holds vectors, and ready for the kernel, which with ``reset`` is fitted to it first."""
         vectors = self.kernel_.takes == "vectors"
@@ -87,6 +96,8 @@ class StreamedMap(FloatMap):
         """The relative error of the Gram matrix of some of the items."""
         rows = size(items)
         count = min(rows, SAMPLE, int(np.sqrt(settings().memory / 64)))
+        if self.projection_ is not None:
+            count = min(count, max(int(MEASURED / self.width**2), 16))
         chosen = items[np.sort(random.choice(rows, count, replace=False))]
         exact = np.asarray(self.kernel_.between(chosen), dtype=np.float64)
         phi = np.asarray(self.projected(self.raw(chosen, self.basis())), dtype=np.float64)
@@ -119,13 +130,22 @@ class StreamedMap(FloatMap):
     def products(self, X: Any, w: Array) -> Array:
         """phi(X) w, without keeping phi(X)."""
         check_is_fitted(self)
-        return StreamedDesign(self, self._items(X)[1]).dot(w)
+        return self._design(self._items(X)[1]).dot(w)
+
+    def _design(self, items: Any, late: Late = None) -> StreamedDesign:
+        """What stands for phi(X): on the device in force, if there is one and the map can run there."""
+        device = accelerator(float(size(items)) * self.width)
+        found = None if device is None else device.streamed_design(self, items)
+        return StreamedDesign(self, items, late=late) if found is None else found
 
     def mapped(self, X: Any, late: Late = None) -> NDArray | StreamedDesign:
         """phi(X); or what stands for it, where it is too large to be kept, or it is too late to make it."""
+        design = self._design(self._items(X)[1], late)
+        if design.streams:
+            return design
         wide = 8 * _num_samples(X) * self.width > settings().memory // 4
         made = None if wide else _unless(late, lambda: self.transform(X))
-        return StreamedDesign(self, self._items(X)[1], late=late) if made is None else made
+        return design if made is None else made
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "error_")
@@ -321,12 +341,23 @@ class Nystrom(StreamedMap):
         rows, items = self._items(X, reset=True)
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.landmarks_ = self._choose(rows, items, random)
-        core = np.asarray(self.kernel_.between(self.basis()))
-        values, vectors = interruptible_call(lambda: np.linalg.eigh(core.astype(np.float64)), len(core))
-        kept = values > len(core) * np.finfo(core.dtype).eps * max(values[-1], 0.0)
-        self.projection_ = vectors[:, kept] / np.sqrt(values[kept])
+        self.projection_ = self._inverse_root(self.basis())
         self.error_ = self._measure(items, random)
         return self
+
+    def _inverse_root(self, landmarks: Any) -> Array:
+        """P with P P' = K^-1 among the landmarks: by eigenvalues; of many, on a device, a triangular one."""
+        device = accelerator(float(size(landmarks)) ** 3) if size(landmarks) > MANY_LANDMARKS else None
+        found = None if device is None else device.inverse_root(self.kernel_, landmarks)
+        if found is not None:
+            return found
+        core = np.asarray(self.kernel_.between(landmarks))
+        values, vectors = interruptible_call(lambda: np.linalg.eigh(core.astype(np.float64)), len(core))
+        kept = values > len(core) * np.finfo(core.dtype).eps * max(values[-1], 0.0)
+        return vectors[:, kept] / np.sqrt(values[kept])
+
+    def expressions(self, items):
+        return self.kernel_.expression(items), self.kernel_.expression(self.basis())
 
     def _choose(self, X: Any, items: Any, random: np.random.Generator) -> Any:
         if not isinstance(self.landmarks, str):
@@ -491,6 +522,17 @@ class RandomFourier(StreamedMap):
         np.sin(angles, out=out[:, 1::2])
         out *= out.dtype.type(np.sqrt(2.0 / self.rank))
         return out
+
+    def expressions(self, items):
+        if issparse(items):
+            return None, None
+        # A sine is the cosine of an angle less a quarter of a turn.
+        waves = np.repeat(self.frequencies_.T, 2, axis=0)
+        sides = (items, np.zeros(len(items))), (waves, np.tile([0.0, np.pi / 2], len(waves) // 2))
+        factor = float(np.sqrt(2.0 / self.rank))
+        angles = (Expression("less_rows", (Expression("product", rows=rows),), rows=less) for rows, less in sides)
+        left, right = (Expression("cos", (angle,)).scaled(factor) for angle in angles)
+        return left, right
 
     @property
     def width(self) -> int:

@@ -16,6 +16,7 @@ from empirisk.machines.regressors import LeastSquares
 from empirisk.nets.layers import whole
 from empirisk.nets.network import Network
 from empirisk.nets.objective import penalised
+from empirisk.parts import is_finite, is_number
 from empirisk.validation import check_array
 
 Array = NDArray[np.float64]
@@ -238,7 +239,7 @@ def _random_units(X: Array, width: int, activation: str, seed: int) -> Network:
     return Network([width], activation, weights={"0.weight": weights, "0.bias": biases}, freeze=True)
 
 
-def boolean_network(table: ArrayLike) -> Network:
+def boolean_network(table: ArrayLike, inputs: tuple[float, float] = (0, 1)) -> Network:
     """A network of two layers with sign units whose output is a given boolean function: +1 for true, -1 for false.
 
     A hidden unit for every true row of the table fires for this row alone; the last unit is the "or" of them.
@@ -246,32 +247,46 @@ def boolean_network(table: ArrayLike) -> Network:
     Parameters
     ----------
     table : array of 2^k truth values
-        The function: entry number x_1 2^(k-1) + ... + x_k is its value at (x_1, ..., x_k). Truth values are False and
-        True, 0 and 1, or -1 and +1.
+        The function: entry number x_1 2^(k-1) + ... + x_k is its value at (x_1, ..., x_k), with x_j 0 or 1. Truth
+        values are False and True, 0 and 1, or -1 and +1.
+    inputs : pair of float, default (0, 1)
+        What false and true are written as in the rows of X: (-1, 1) for functions on {-1, +1}^k.
 
     Examples
     --------
     >>> xor = er.nets.boolean_network([False, True, True, False])
     >>> xor.fit_transform([[0, 0], [0, 1], [1, 0], [1, 1]]).ravel()
     array([-1.,  1.,  1., -1.])
+    >>> xor = er.nets.boolean_network([-1, 1, 1, -1], inputs=(-1, 1))
+    >>> xor.fit_transform([[-1, -1], [-1, 1], [1, -1], [1, 1]]).ravel()
+    array([-1.,  1.,  1., -1.])
     """
-    values = np.asarray(table)
-    inputs = int(np.log2(max(values.size, 1)))
-    if values.ndim != 1 or values.size != 2**inputs or inputs < 1:
+    values, low, high = np.asarray(table), *_input_values(inputs)
+    columns = int(np.log2(max(values.size, 1)))
+    if values.ndim != 1 or values.size != 2**columns or columns < 1:
         raise EmpiriskError(f"table has shape {values.shape}, but must be a list of 2^k truth values, k at least 1.")
     true = np.flatnonzero(_truth(values))
-    rows = (true[:, None] >> np.arange(inputs)[::-1]) & 1
+    rows = (true[:, None] >> np.arange(columns)[::-1]) & 1
     if len(true) == 0:  # one unit that never fires
-        hidden, offsets = np.zeros((inputs, 1)), np.array([-1.0])
+        hidden, offsets = np.zeros((columns, 1)), np.array([-1.0])
     else:
-        # <2a - 1, x> is at most |a|, and that only for x = a.
-        hidden, offsets = (2.0 * rows - 1).T, 0.5 - rows.sum(axis=1)
+        # Of x in {0, 1}^k, <2a - 1, x> is at most |a|, and that only for x = a; other inputs are low + (high - low) x.
+        signs = (2.0 * rows - 1).T
+        hidden, offsets = signs / (high - low), 0.5 - rows.sum(axis=1) - signs.sum(axis=0) * low / (high - low)
     count = hidden.shape[1]
     weights = {
         "0.weight": hidden, "0.bias": offsets,
         "1.weight": np.ones((count, 1)), "1.bias": np.array([count - 1.0]),
     }  # fmt: skip
     return Network([count, 1], "sign", weights=weights, freeze=True)
+
+
+def _input_values(inputs: Any) -> tuple[float, float]:
+    """What false and true are written as: two finite numbers that differ."""
+    pair = tuple(inputs) if isinstance(inputs, (tuple, list, np.ndarray)) else ()
+    if len(pair) != 2 or not all(is_number(value) and is_finite(value) for value in pair) or pair[0] == pair[1]:
+        raise EmpiriskError(f"inputs={inputs!r} must be two different numbers, such as (0, 1) or (-1, 1).")
+    return float(pair[0]), float(pair[1])
 
 
 def _truth(values: NDArray) -> NDArray[np.bool_]:

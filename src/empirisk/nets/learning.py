@@ -96,16 +96,16 @@ def _one_pass(
     network: Any, objective: NetworkObjective, data: TrainingData, head: dict[str, NDArray], watch: Any
 ) -> Trained:
     """Steps of equal numbers of rows that see each row once, at a step size that stays."""
-    course = _course(network, len(data.x))
-    count = -(-len(data.x) // course.batch)
+    schedule = _schedule(network, len(data.x))
+    count = -(-len(data.x) // schedule.batch)
     taken = getattr(network, "n_steps_", 0)
     batch = -(-len(data.x) // count)
-    course = replace(
-        course, batch=batch, steps=count, look=count, rates=np.full(count, course.rates[0], np.float32),
+    schedule = replace(
+        schedule, batch=batch, steps=count, look=count, rates=np.full(count, schedule.rates[0], np.float32),
         seed=int(np.random.default_rng([network.seed_, taken]).integers(2**31)),
     )  # fmt: skip
     training = NetworkTraining(
-        objective, OptimiserRule(network.optimiser), course, data.padded(batch * count), network.weights_ | head,
+        objective, OptimiserRule(network.optimiser), schedule, data.padded(batch * count), network.weights_ | head,
         network.state_, frozen=network.frozen_names(), masks=network.masks, total=network.seen_scale_,
         memory=getattr(network, "memory_", ()), deadline=watch.deadline,
     )  # fmt: skip
@@ -145,14 +145,14 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     objective = Rebuilding(network.plan(), _decay(network), bool(network.tied), _augmentations(network))
     data = canonical(network.shaped(rows), np.zeros((len(rows), 1), np.float32), weights[:, None])
     data, held_out = _split(network, data)
-    course = _course(network, len(data.x))
+    schedule = _schedule(network, len(data.x))
     first = objective.first(network.weights_, np.random.default_rng([network.seed_, 1]))
     if not network.weights:
         first = objective.centred(first, np.average(data.x.astype(np.float64), axis=0, weights=data.scale[:, 0]))
     deadline = _deadline(run)
     training = NetworkTraining(
-        objective, OptimiserRule(network.optimiser), course, data, first, {},
-        held_out=held_out, deadline=deadline, report=_report(network, course), masks=network.masks,
+        objective, OptimiserRule(network.optimiser), schedule, data, first, {},
+        held_out=held_out, deadline=deadline, report=_report(network, schedule), masks=network.masks,
     )  # fmt: skip
     trained = training.run()
     finish = _finish(network, objective, data, held_out, deadline)
@@ -277,7 +277,7 @@ def canonical(x: NDArray, targets: NDArray, scale: NDArray) -> TrainingData:
     return TrainingData(x[first], targets[first], scale.astype(np.float32))
 
 
-def _course(network: Any, rows: int) -> TrainingSchedule:
+def _schedule(network: Any, rows: int) -> TrainingSchedule:
     batch = check_count("batch_size", network.batch_size)
     assert batch is not None
     per_epoch = max(rows // batch, 1)
@@ -298,24 +298,24 @@ def _course(network: Any, rows: int) -> TrainingSchedule:
 def _train(network: Any, objective: NetworkObjective, data: TrainingData, units: Units, run: Any, tell: Any) -> Trained:
     """Training from the first weights that look best after a share of the steps, where several are drawn."""
     data, held_out = _split(network, data)
-    course = _course(network, len(data.x))
+    schedule = _schedule(network, len(data.x))
     deadline = _deadline(run)
     finish = _finish(network, objective, data, held_out, deadline)
-    few = len(data.x) <= course.batch or (finish is not None and finish.cheap)
+    few = len(data.x) <= schedule.batch or (finish is not None and finish.cheap)
     tries = check_count("n_init", network.n_init, optional=True) or (TRIES if few else 1)
     tries = tries if network.earlier is None else 1
     best, trials = 0, []
     if tries > 1:
-        short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
+        short = replace(schedule, steps=max(int(TRIED * schedule.steps), 1), look=schedule.steps)
         begun = [
             _training(network, objective, short, data, units, attempt, deadline=deadline) for attempt in range(tries)
         ]
         trials = [trial.run() for trial in begun]
         best = int(np.argmin([_reached(trial, objective, data) for trial in trials]))
     training = _training(
-        network, objective, course, data, units, best,
-        deadline=deadline, held_out=held_out, report=_report(network, course, tell),
-        checkpoint=_checkpoint(network, objective, course, data, best),
+        network, objective, schedule, data, units, best,
+        deadline=deadline, held_out=held_out, report=_report(network, schedule, tell),
+        checkpoint=_checkpoint(network, objective, schedule, data, best),
     )  # fmt: skip
     trained = training.run()
     if finish is None or trained.stopped != Ending.FINISHED:
@@ -325,17 +325,17 @@ def _train(network: Any, objective: NetworkObjective, data: TrainingData, units:
 
 
 def _training(
-    network: Any, objective: NetworkObjective, course: TrainingSchedule, data: TrainingData, units: Units, attempt: int,
-    **options: Any,
+    network: Any, objective: NetworkObjective, schedule: TrainingSchedule, data: TrainingData, units: Units,
+    attempt: int, **options: Any,
 ) -> NetworkTraining:  # fmt: skip
     if network.earlier is None:
-        head = objective.head(np.random.default_rng([course.seed, attempt, 1])) | units
+        head = objective.head(np.random.default_rng([schedule.seed, attempt, 1])) | units
         weights = network.first_weights(attempt) | head
     else:
         weights = network.weights_ | _in_units(network.earlier, units)
     names, rule = network.frozen_names(), OptimiserRule(network.optimiser)
     return NetworkTraining(
-        objective, rule, course, data, weights, network.state_, frozen=names, masks=network.masks, **options
+        objective, rule, schedule, data, weights, network.state_, frozen=names, masks=network.masks, **options
     )
 
 
@@ -345,15 +345,15 @@ def _reached(trained: Trained, objective: NetworkObjective, data: TrainingData) 
     return total if np.isfinite(total) else np.inf
 
 
-def _report(network: Any, course: TrainingSchedule, tell: Any = None) -> Any:
+def _report(network: Any, schedule: TrainingSchedule, tell: Any = None) -> Any:
     """Tells the user, if asked, how far the training is and how long it will take; and callbacks, which may stop it."""
-    rounds = -(-course.steps // course.look)
+    rounds = -(-schedule.steps // schedule.look)
 
     def report(step: int, entry: dict[str, Any], trained: Trained) -> bool:
         if network.verbose:
-            left = entry["seconds"] / step * (course.steps - step)
+            left = entry["seconds"] / step * (schedule.steps - step)
             held_out = f", held out {entry['validation_objective']:.6g}" if "validation_objective" in entry else ""
-            print(f"step {step} of {course.steps}: objective {entry['objective']:.6g}{held_out}, {left:.0f} s left")
+            print(f"step {step} of {schedule.steps}: objective {entry['objective']:.6g}{held_out}, {left:.0f} s left")
         return tell is not None and tell(rounds, trained)
 
     return report
@@ -391,14 +391,14 @@ def _deadline(run: Any) -> Deadline:
 
 
 def _checkpoint(
-    network: Any, objective: NetworkObjective, course: TrainingSchedule, data: TrainingData, attempt: int
+    network: Any, objective: NetworkObjective, schedule: TrainingSchedule, data: TrainingData, attempt: int
 ) -> Checkpoint | None:
     if network.checkpoint is None:
         return None
     identity = hashlib.blake2b(digest_size=16)
-    told = (objective._key[1:], objective.plan._key, course.batch, course.look, course.patience, course.seed, attempt,
-            frozen(network.get_params()["optimiser"]), sorted(network.frozen_names()))  # fmt: skip
-    identity.update(repr(told).encode() + course.rates.tobytes())
+    told = (objective._key[1:], objective.plan._key, schedule.batch, schedule.look, schedule.patience, schedule.seed,
+            attempt, frozen(network.get_params()["optimiser"]), sorted(network.frozen_names()))  # fmt: skip
+    identity.update(repr(told).encode() + schedule.rates.tobytes())
     if network.earlier is not None:
         for _, value in sorted((network.weights_ | network.earlier).items()):
             identity.update(value.tobytes())

@@ -168,7 +168,7 @@ class NetworkTraining:
 
     Parameters
     ----------
-    objective, rule, course : Objective or Rebuilding, Rule, Course
+    objective, rule, schedule : Objective or Rebuilding, Rule, TrainingSchedule
         What is minimised, how, and for how long.
     data, held_out : Data, Data or None
         The rows to learn from, and those looked at.
@@ -194,7 +194,7 @@ class NetworkTraining:
         self,
         objective: Any,
         rule: OptimiserRule,
-        course: TrainingSchedule,
+        schedule: TrainingSchedule,
         data: TrainingData,
         weights: dict[str, NDArray],
         state: dict[str, NDArray],
@@ -208,10 +208,10 @@ class NetworkTraining:
         total: float | None = None,
         memory: Sequence[NDArray] = (),
     ):
-        self.objective, self.rule, self.course, self.held_out = objective, rule, course, held_out
+        self.objective, self.rule, self.schedule, self.held_out = objective, rule, schedule, held_out
         self._deadline, self._report = deadline or Deadline(), report
         self._rows = len(data.x)
-        self._whole = self._rows <= course.batch
+        self._whole = self._rows <= schedule.batch
         self._padded = bucket(self._rows, FEW)
         frozen = frozen | FIXED
         self._first = {name: np.asarray(value) for name, value in weights.items()}
@@ -219,9 +219,9 @@ class NetworkTraining:
         masks = {name: np.asarray(mask, np.float32) for name, mask in (masks or {}).items() if name not in frozen}
         own = max(float(data.scale.sum()), float(np.finfo(np.float32).tiny))
         mean = 1.0 / (own if total is None else total)
-        rescale = (1.0 if self._whole else self._rows / course.batch) / (own * mean)
+        rescale = (1.0 if self._whole else self._rows / schedule.batch) / (own * mean)
         padded = data.padded(self._padded).arrays
-        self._given = self._fixed, masks, padded, np.float32(mean), np.float32(rescale), np.uint32(course.seed)
+        self._given = self._fixed, masks, padded, np.float32(mean), np.float32(rescale), np.uint32(schedule.seed)
         # Copies, since the first step overwrites what it is given.
         moving = jax.device_put({name: np.array(value) for name, value in weights.items() if name not in frozen})
         self._carry = {"weights": moving, "state": dict(state), "memory": _recalled(_memory(rule, moving), memory)}
@@ -248,8 +248,8 @@ class NetworkTraining:
         single = platform == "cpu" and not self.objective.plan.loops_well
         self._call, stride = (one_step, 1) if single else (many_steps, TOGETHER)
         ended = ""
-        while step < self.course.steps and not ended:
-            goal = min(step + self.course.look, self.course.steps)
+        while step < self.schedule.steps and not ended:
+            goal = min(step + self.schedule.look, self.schedule.steps)
             worths: list = []
             norms = None
             while step < goal and not ended:
@@ -271,22 +271,22 @@ class NetworkTraining:
         return self.trained
 
     def _advance(self, step: int, count: int, stride: int) -> Any:
-        numbers = np.minimum(np.arange(step, step + stride), self.course.steps - 1)
+        numbers = np.minimum(np.arange(step, step + stride), self.schedule.steps - 1)
         rows = np.stack([self._batch(number) for number in numbers[:count]]).astype(np.int32)
         rows = np.concatenate([rows, np.repeat(rows[-1:], stride - count, axis=0)])  # steps beyond count are not taken
-        steps = numbers.astype(np.int32), rows, self.course.rates[numbers]
+        steps = numbers.astype(np.int32), rows, self.schedule.rates[numbers]
         return self._call(self.objective, self.rule, self._carry, self._given, steps, np.int32(count))
 
     def _batch(self, number: int) -> NDArray:
         """The rows of a step: all, or the next of an order that is drawn for each epoch."""
         if self._whole:
             return np.arange(self._padded)
-        per_epoch = self._rows // self.course.batch
+        per_epoch = self._rows // self.schedule.batch
         epoch, place = divmod(int(number), per_epoch)
         if getattr(self, "_epoch", None) != epoch:
             self._epoch = epoch
-            self._order = np.random.default_rng([self.course.seed, epoch]).permutation(self._rows)
-        return self._order[place * self.course.batch : (place + 1) * self.course.batch]
+            self._order = np.random.default_rng([self.schedule.seed, epoch]).permutation(self._rows)
+        return self._order[place * self.schedule.batch : (place + 1) * self.schedule.batch]
 
     def _now(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         weights = self._fixed | self._carry["weights"]
@@ -327,7 +327,7 @@ class NetworkTraining:
             return ""
         if self._best is None or loss < self._best[0]:
             self._best = loss, step, weights, state
-        late = step - self._best[1] >= self.course.patience * self.course.look
+        late = step - self._best[1] >= self.schedule.patience * self.schedule.look
         return Ending.EARLY_STOPPING if late else ""
 
     def _resume(self) -> int:

@@ -21,7 +21,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import Design, design_of
 from empirisk.projections.convex_metric import ConvexHinges, HeldProblem, MetricInteriorPoint, leading_rows
-from empirisk.projections.course import Course
+from empirisk.projections.descent import DescentLog
 from empirisk.projections.metric import EQUAL, LearnedMetric
 from empirisk.projections.metric_losses import ClassPairs, DistanceHinges, ListedPairs, square_of_hinge
 from empirisk.settings import require
@@ -314,7 +314,7 @@ class ContrastiveMetric(LearnedMetric):
         """Minimise over M = P'P by an interior-point method."""
         width = len(self._start(design.shifted(design.tdot(weights) / weights.sum()), weights))
         with interruptible():
-            course = Course(self, data)
+            log = DescentLog(self, data)
             hinges, unit = make(), np.eye(design.shape[1])
             table = differences(design, hinges.first, hinges.second)
             problem = ConvexHinges(
@@ -329,22 +329,22 @@ class ContrastiveMetric(LearnedMetric):
             def fitted() -> dict[str, Any]:
                 return {"components_": leading_rows(search.best, width).astype(design.X.dtype, copy=False)}
 
-            course.note(search.primal)
-            course.reason = Ending.MAX_ITER
+            log.note(search.primal)
+            log.reason = Ending.MAX_ITER
             try:
                 for _ in range(int(self.max_iter)):
                     if search.settled or search.stalled:
-                        course.reason = Ending.CONVERGED if search.settled else Ending.STALLED
+                        log.reason = Ending.CONVERGED if search.settled else Ending.STALLED
                         break
-                    with stopping(course.stops):
+                    with stopping(log.stops):
                         search.round()
-                    if course.ended(search.primal, fitted):
+                    if log.ended(search.primal, fitted):
                         break
             except Stopped:
                 pass
-        course.close(fitted())
+        log.close(fitted())
         seconds = float(self.history_["seconds"][-1])
-        self.certificate_ = search.certificate(leading_rows(search.best, width), course.reason, self.n_iter_, seconds)
+        self.certificate_ = search.certificate(leading_rows(search.best, width), log.reason, self.n_iter_, seconds)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from empirisk.linalg.hashes import distinct_rows
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.names import Estimator
 from empirisk.projections.coding import Coding, Products, coding
-from empirisk.projections.course import Course
+from empirisk.projections.descent import DescentLog
 from empirisk.stop import Ending, Stopped, check_stop, interruptible, stopping
 from empirisk.validation import check_array, validate_data
 
@@ -134,33 +134,33 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         design = design_of(matrix).rows(rows)
         atoms = Atoms(design, weights, way, self._first(design, weights, way.normed))
         with interruptible():
-            course = Course(self, data)
-            self._take_turns(atoms, course)
-        course.close(atoms.fitted(matrix.dtype))
+            log = DescentLog(self, data)
+            self._take_turns(atoms, log)
+        log.close(atoms.fitted(matrix.dtype))
         return self
 
-    def _take_turns(self, atoms: Atoms, course: Course) -> None:
+    def _take_turns(self, atoms: Atoms, log: DescentLog) -> None:
         """Atoms for the codes, codes for the atoms, until the objective settles."""
         improve = atoms.improve_atoms if self.method == "alternating" else atoms.improve_one_by_one
         try:
-            with stopping(course.stops):
+            with stopping(log.stops):
                 value = atoms.find_codes()
         except Stopped:
             return
-        course.note(value)
+        log.note(value)
         for _ in range(self.max_iter):
             kept = atoms.atoms.copy()
             try:
-                with stopping(course.stops):
+                with stopping(log.stops):
                     check_stop()
                     improve()
                     before, value = value, atoms.find_codes()
             except Stopped:
                 atoms.atoms = kept
                 return
-            if course.ended(value, lambda: atoms.fitted(np.float64)) or before - value <= self.tol * before:
+            if log.ended(value, lambda: atoms.fitted(np.float64)) or before - value <= self.tol * before:
                 return
-        course.reason = Ending.MAX_ITER
+        log.reason = Ending.MAX_ITER
 
     def _way(self, columns: int) -> Coding:
         """The coding, its arguments checked."""

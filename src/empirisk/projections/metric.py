@@ -24,7 +24,7 @@ from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.machines.neighbors.nearest import EuclideanSearch, shares
 from empirisk.names import Estimator
-from empirisk.projections.course import Course, descend
+from empirisk.projections.descent import DescentLog, descend
 from empirisk.projections.metric_losses import ListedPairs, Triplets, hinge_of_squares
 from empirisk.projections.pca import principal
 from empirisk.stop import Stopped, interruptible, stopping
@@ -135,14 +135,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Trans
 
         free = (start / scale).ravel()
         with interruptible():
-            course = Course(self, data)
+            log = DescentLog(self, data)
             try:
-                with stopping(course.stops):
+                with stopping(log.stops):
                     loss = make()
-                free = descend(objective, free, course, fitted)
+                free = descend(objective, free, log, fitted)
             except Stopped:
                 self.margin_ = self._margin(0.0)
-        course.close(fitted(free))
+        log.close(fitted(free))
 
     @property
     def _n_features_out(self) -> int:

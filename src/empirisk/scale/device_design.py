@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size
 from empirisk.lazy import lazy
+from empirisk.linalg import tiled
 from empirisk.linalg.design import Array
-from empirisk.maps.implicit import GramDesign
+from empirisk.linalg.lapack import invert_triangle
+from empirisk.maps.implicit import REMEMBERED, GramDesign, some_rows
+from empirisk.scale.device_dense import DeviceDense, DeviceMatrix
 from empirisk.scale.device_kernels import DeviceItems
 from empirisk.scale.devices import Device
 from empirisk.settings import require
@@ -20,6 +23,11 @@ from empirisk.settings import require
 SAMPLE = 256
 #: The largest error of a value in float32, in units of the mean k(x, x), with which solvers still get on.
 ROUGH = 1e-3
+#: The rank of a preconditioner: one in so many rows, but no less than the first number and no more than the second,
+#: whose square takes a second of a processor to factor.
+ROWS_OF_RANK, LEAST_RANK, MOST_RANK = 16, 200, 4000
+#: What is added to the diagonal of a low-rank core, in units of its mean, so that it can be factored.
+JITTER = 1e-10
 
 
 class DeviceGram(GramDesign):
@@ -27,6 +35,8 @@ class DeviceGram(GramDesign):
 
     Products are those of float64; `single` has those of float32.
     """
+
+    streams = True
 
     def __init__(
         self, device: Device, kernel: Kernel, items: Any, source: Any, centres: Any = None, dtype: Any = float
@@ -78,6 +88,30 @@ class DeviceGram(GramDesign):
     def block(self, rows, columns=slice(None)):
         return _some(self.held, rows).block(_some(self.held_centres, columns))
 
+    def dot(self, w):
+        # A difference to a product that is known would add its rounding to ours, and costs as much as a new one.
+        for known, product in self._known:
+            if np.array_equal(known, w):
+                return product.copy()
+        used = np.flatnonzero(w.reshape(len(w), -1).any(axis=1))
+        product = self._product(used, w[used]) if len(used) else np.zeros((self.shape[0], *w.shape[1:]))
+        self._known = [(w.copy(), product), *self._known][:REMEMBERED]
+        return product.copy()
+
+    def low_rank(self):
+        rows = self.shape[0]
+        rank = max(min(rows, LEAST_RANK), min(MOST_RANK, rows // ROWS_OF_RANK, self.device.memory // (32 * rows)))
+        chosen = some_rows(rows, rank)
+        core = np.array(self.block(chosen, chosen), dtype=np.float64, order="C")
+        core.flat[:: rank + 1] += JITTER * core.diagonal().mean()
+        tiled.factor(core)
+        invert_triangle(core)
+        # In float64: a preconditioner cancels where it removes the large eigenvalues, by more than float32 has digits.
+        landmarks = self.held.take(chosen)
+        factor = self.held.mapped(landmarks, landmarks.padded(np.tril(core).T))
+        with self.device.computing():
+            return DeviceMatrix(self.device, factor[:rows])
+
     def partial_product(self, rows: NDArray | slice, columns: NDArray | slice, coefficients: Array) -> Array:
         """K[rows, columns] coefficients."""
         return _some(self.held, rows).sums(_some(self.held_centres, columns), coefficients)
@@ -94,6 +128,11 @@ def _some(items: DeviceItems, chosen: Any) -> DeviceItems:
     return (
         items if len(places) == items.count and np.array_equal(places, np.arange(items.count)) else items.take(places)
     )
+
+
+def dense_design(device: Device, X: NDArray) -> DeviceDense | None:
+    """Dense rows on a device; None where they, and a copy of them, would take more than half of it."""
+    return None if 32 * X.size > device.memory else DeviceDense(device, X)
 
 
 def gram_design(device: Device, kernel: Kernel, items: Any, source: Any) -> DeviceGram | None:

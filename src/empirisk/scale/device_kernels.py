@@ -20,6 +20,9 @@ from empirisk.stop import check_stop
 #: Panels that wait on the device at a time: the next one is ready when one ends, and Ctrl-C waits for few.
 WAITING = 2
 
+#: Rows that items are padded to at least: as many as a processor multiplies at a time.
+LEAST_ROOM = 256
+
 jax.tree_util.register_dataclass(Expression, ["parts", "numbers", "rows"], ["operation", "whole"])
 
 
@@ -62,6 +65,8 @@ class DeviceItems:
 
     def block(self, others: DeviceItems) -> NDArray:
         """k(a_i, b_j), in the precision of the items."""
+        if not self.count:
+            return np.empty((0, others.count), self.expression.dtype)
         height = min(self.device.height, _room(self.count))
         found = []
         with self.device.computing():
@@ -88,10 +93,26 @@ class DeviceItems:
                     found[-1 - WAITING].block_until_ready()
             return as_numpy(jnp.concatenate(found))[: self.count].reshape(self.count, *tail)
 
+    def padded(self, matrix: Array) -> jax.Array:
+        """A matrix with a row for every item on the device, with zeros after them as the items have."""
+        padded = np.zeros((_room(self.count), matrix.shape[1]), self.expression.dtype)
+        padded[: self.count] = matrix
+        return self.device.put(padded, self.expression.dtype)
+
+    def mapped(self, others: DeviceItems, matrix: jax.Array | None) -> jax.Array:
+        """K(a, b) times a padded matrix, or K(a, b) without one; it stays on the device, with rows after the items'."""
+        height = min(self.device.height, _room(self.count))
+        found = []
+        with self.device.computing():
+            for rows in slices(self.count, height):
+                check_stop()
+                found.append(_mapped(self.expression, rows.start, others.expression, matrix, height))
+            return jnp.concatenate(found) if len(found) > 1 else found[0]
+
 
 def _room(count: int) -> int:
     """The next power of two: few shapes are compiled, and a block of rows divides it."""
-    return max(8, 1 << max(count - 1, 0).bit_length())
+    return max(LEAST_ROOM, 1 << max(count - 1, 0).bit_length())
 
 
 @jax.jit
@@ -106,6 +127,12 @@ def _part(expression: Expression, start: Any, count: int) -> Expression:
 @partial(jax.jit, static_argnames="height")
 def _block(left: Expression, start: Any, right: Expression, height: int) -> jax.Array:
     return evaluate(_part(left, start, height), right)
+
+
+@partial(jax.jit, static_argnames="height")
+def _mapped(left: Expression, start: Any, right: Expression, matrix: jax.Array | None, height: int) -> jax.Array:
+    block = evaluate(_part(left, start, height), right)
+    return block if matrix is None else block @ matrix
 
 
 @partial(jax.jit, static_argnames=("height", "width"))

@@ -56,6 +56,26 @@ class Device:
         known = self.device.memory_stats() or {}
         return int(known.get("bytes_limit", 1 << 33))
 
+    def dense_design(self, X: NDArray) -> Any:
+        """Dense rows, here; None where they, and a copy, would fill the device."""
+        return _designs().dense_design(self, X)
+
+    def streamed_design(self, features: Any, items: Any) -> Any:
+        """phi(X) of a map that makes it block by block, here; None where the map has no expressions."""
+        return _features().streamed_design(self, features, items)
+
+    def inverse_root(self, kernel: Any, landmarks: Any) -> NDArray | None:
+        """A triangular P with P P' = K^-1 among landmarks; None where K has no expression, or no such factor."""
+        return _features().inverse_root(self, kernel, landmarks)
+
+    def assignment(self, points: NDArray, norms: NDArray) -> Any:
+        """Rows of k-means, here."""
+        return _nearest().Assignment(self, points, norms)
+
+    def nearest_lists(self, queries: NDArray, known: NDArray, norms: NDArray, count: int) -> tuple[NDArray, NDArray]:
+        """The smallest  norms_j - 2 <q_i, b_j>  of every query in order, and their numbers j."""
+        return _nearest().nearest_lists(self, queries, known, norms, count)
+
     def gram_design(self, kernel: Any, items: Any, source: Any) -> Any:
         """The samples behind a kernel, here; None where the kernel has no expression."""
         return _designs().gram_design(self, kernel, items, source)
@@ -74,6 +94,18 @@ def _designs() -> Any:
     from empirisk.scale import device_design  # it builds on this module
 
     return device_design
+
+
+def _features() -> Any:
+    from empirisk.scale import device_features  # it builds on this module
+
+    return device_features
+
+
+def _nearest() -> Any:
+    from empirisk.scale import device_nearest  # it builds on this module
+
+    return device_nearest
 
 
 def find(wanted: str) -> Any:

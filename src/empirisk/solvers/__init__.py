@@ -10,6 +10,7 @@ from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.first_order.gradient_descent import GradientDescent
 from empirisk.solvers.first_order.proximal import Proximal
 from empirisk.solvers.newton.newton import Newton
+from empirisk.solvers.newton.proximal_newton import ProximalNewton
 from empirisk.solvers.rows.decomposition import Decomposition
 from empirisk.solvers.rows.dual_ascent import DualAscent
 from empirisk.solvers.stochastic.doubly_stochastic import DoublyStochastic
@@ -33,6 +34,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "Proximal",
+    "ProximalNewton",
     "Solver",
     "Watch",
     "WorkingGroups",

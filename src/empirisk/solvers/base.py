@@ -198,6 +198,8 @@ class Solver(Part):
     online: ClassVar[bool] = False
     #: What a problem must have; the first that it has not is the reason of a refusal.
     needs: ClassVar[tuple[Need, ...]] = ()
+    #: Whether it can do with rows that are seen in passes alone; else they must be in memory.
+    in_passes: ClassVar[bool] = False
     #: Iterations allowed where ``max_iter`` is None.
     iteration_limit: ClassVar[int] = 1000
 
@@ -212,6 +214,8 @@ class Solver(Part):
 
     def refusal(self, problem: Problem) -> str:
         """Why this solver cannot do the problem, as half a sentence; empty if it can."""
+        if not (problem.design.in_memory or self.in_passes):
+            return "it needs all rows in memory"
         missing = (need for need in self.needs if not need.holds(problem))
         return next((f"it needs {need.words}" for need in missing), "")
 

@@ -15,6 +15,7 @@ from empirisk.solvers.corners.envelope import Envelope
 from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.first_order.proximal import Proximal
 from empirisk.solvers.newton.newton import Newton
+from empirisk.solvers.newton.proximal_newton import ProximalNewton
 from empirisk.solvers.rows.decomposition import Decomposition
 from empirisk.solvers.rows.dual_ascent import DualAscent
 
@@ -36,6 +37,8 @@ def always(problem: Problem) -> bool:
 def small(problem: Problem) -> bool:
     """Whether a normal matrix, by columns or by rows, is cheap to make and factor."""
     size = min(problem.design.shape)
+    if problem.design.streams and not problem.design.implicit:
+        return True  # products do where a matrix would be large
     return size <= MATRIX and 32 * size**2 <= settings().memory  # four matrices of doubles
 
 
@@ -70,6 +73,11 @@ def factorable(problem: Problem) -> bool:
     return problem.design.shape[0] <= FACTORABLE or bool(Decomposition().refusal(problem))
 
 
+def in_passes(problem: Problem) -> bool:
+    """Whether the rows are seen in passes alone."""
+    return not problem.design.in_memory
+
+
 class Row(NamedTuple):
     """A solver, when it is taken, and why."""
 
@@ -79,6 +87,7 @@ class Row(NamedTuple):
 
 
 TABLE = (
+    Row(ProximalNewton, in_passes, "rows that are seen in passes: Newton's method on all of them, one pass a step"),
     Row(ClosedForm, always, "squared loss without l1: a linear system"),
     Row(Envelope, steep, "curvature without bounds: Newton's method on envelopes of the loss"),
     Row(Newton, always, "smooth loss and penalty: Newton's method"),

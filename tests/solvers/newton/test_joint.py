@@ -1,9 +1,11 @@
 """Newton steps on all classes at once: right, warm, stopped in time, and refused where the matrix would not fit."""
 
+import itertools
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import empirisk as er
 from empirisk import losses, penalties
@@ -145,4 +147,15 @@ def test_softmax_without_a_penalty_is_certified_on_badly_scaled_columns(far):
         # The scales of the columns change the weights and nothing else.
         plain = er.LogisticRegression(penalty="none").fit((X - far) / np.logspace(-4, 4, 5), y)
         assert machine.certificate_.converged
+        assert machine.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("classes", [3, 5])
+def test_softmax_without_penalty_and_intercept_is_certified_on_ten_orders_of_magnitude(classes):
+    for seed, columns in itertools.product(range(4), (3, 5, 8)):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(90, columns)), random.integers(0, classes, 90)
+        machine = er.LogisticRegression(penalty="none", fit_intercept=False, multiclass="joint")
+        plain = clone(machine).fit(X, y)
+        assert machine.fit(X * np.logspace(-5, 5, columns), y).certificate_.converged
         assert machine.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)

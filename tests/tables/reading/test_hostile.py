@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import empirisk as er
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError, TooLarge
-from empirisk.tables.reading import read
+from empirisk.tables.reading.read import read
 from tests.tables.reading import hostile
 from tests.tables.reading.test_sources import FRAME, TEXT, WORKBOOK
 

@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size
+from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import parallel_map
@@ -205,9 +206,14 @@ class EuclideanSearch:
         # No row outside a list is nearer than its last value, but for the rounding of the products.
         rounding = 2 * (X.shape[1] + 4) * float(np.finfo(dtype).eps)
 
+        device = accelerator(float(len(X)) * len(known)) if dtype == np.float32 else None
+        if device is not None:
+            values, places = device.nearest_lists(queries, known, norms, wanted)
+
         def run(start: int) -> None:
             stop = min(start + ROWS, len(X))
-            search(start, stop, queries, known, norms, np.empty(ROWS * COLUMNS, dtype), values, places)
+            if device is None:
+                search(start, stop, queries, known, norms, np.empty(ROWS * COLUMNS, dtype), values, places)
             sort_exactly(X[start:stop], self.rows, places[start:stop], squares[start:stop])
 
         parallel_map(run, range(0, len(X), ROWS))

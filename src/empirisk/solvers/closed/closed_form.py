@@ -7,7 +7,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from empirisk.errors import Unsuitable
-from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
+from empirisk.linalg.factor import NormalEquations, normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
 from empirisk.maps.implicit import GramDesign
@@ -15,6 +15,7 @@ from empirisk.problem import Array, Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import RIDGE, SQUARED, SQUARED_NORM, Solver, Watch, behind_kernel
 from empirisk.solvers.closed.decomposed import by_eigenvalues, by_singular_values, shared
+from empirisk.solvers.closed.kernel_gradients import by_gradients
 from empirisk.solvers.newton.kernel import kept_for
 from empirisk.stop import Ending
 
@@ -107,7 +108,7 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
     curvature, l2 = 2.0 * problem.scale, problem.penalty.l2
     stiffness = np.full(problem.design.shape[1], l2)
 
-    def make() -> ColumnForm | RowForm:
+    def make() -> NormalEquations:
         return normal_equations(problem.design, curvature, stiffness, problem.intercept)
 
     system = shared(problem, watch, "factor", make, problem.C, l2)
@@ -138,8 +139,10 @@ def kernel_ridge(problem: Problem, watch: Watch) -> Point:
     It solves  (K + diag(l2 / 2s)) beta + b = y,  sum_i beta_i = 0 with an intercept. Targets of the same rows, weights
     and C share the factor. Where the ridge is not small and the memory allows it, the factor is one in float32, and
     the solution is refined with products in float64; else the factor takes one triangle of K and leaves the other for
-    the products.
+    the products. A design that streams its products is solved by these alone.
     """
+    if problem.design.streams:
+        return by_gradients(problem, watch)
     point: Point | None = None
     for kind in (SingleGram, FactoredGram):
         try:

@@ -320,13 +320,15 @@ class CoordinateIterate:
         """The point reached and its dual point, on the scale of the problem."""
         return Point(self.w.copy(), self.b, None if self.v is self.u else self.C * self.v)
 
-    def gap(self, prices: Array) -> float:
-        """An estimate of the duality gap between the weights and v, given the prices A'v."""
+    def gap(self, correlations: Array) -> float:
+        """An estimate of the duality gap between the weights and v, given the correlations A'v."""
         # The loss and its conjugate, to second order.
         mismatch = 0.0 if self.v is self.u else 0.5 * float(((self.v - self.u) ** 2 / self.curvatures).sum())
-        return mismatch + (self._fenchel(prices) if self.l2 > 0 else slack(self.w, prices, self.l1, self.l2))
+        return mismatch + (
+            self._fenchel(correlations) if self.l2 > 0 else slack(self.w, correlations, self.l1, self.l2)
+        )
 
-    def radius(self, prices: Array) -> float:
+    def radius(self, correlations: Array) -> float:
         """How far v may be from the slopes at the solution, in the 2-norm; infinite where nothing is known.
 
         An objective within delta of its minimum has slopes u with  sum_i (u_i - u*_i)^2 / (2 weights_i bound) <= delta
@@ -340,18 +342,18 @@ class CoordinateIterate:
         losses = self.loss + float(problem.weights @ problem.loss.conjugate(problem.y, self.v / problem.weights))
         delta = losses - float(self.v @ self.f) + imbalance * float(np.abs(self.f).max())
         if self.l2 > 0:
-            delta += self._fenchel(prices)
+            delta += self._fenchel(correlations)
         else:
-            excess = max(float(np.abs(prices).max()) - self.l1, 0.0)
+            excess = max(float(np.abs(correlations).max()) - self.l1, 0.0)
             # |w*|_1 <= value / l1, since no solution costs more than the current point.
-            delta += self.penalty(self.w) + float(prices @ self.w) + excess * self.value / self.l1
+            delta += self.penalty(self.w) + float(correlations @ self.w) + excess * self.value / self.l1
         rounding = np.finfo(float).eps * len(self.f) * (self.value + abs(losses))
         return float(np.linalg.norm(self.v - self.u) + np.sqrt(2 * bound * (max(delta, 0.0) + rounding)))
 
-    def _fenchel(self, prices: Array) -> float:
+    def _fenchel(self, correlations: Array) -> float:
         """R(w) + R*(-A'v) + <A'v, w>."""
-        excess = np.maximum(np.abs(prices) - self.l1, 0.0)
-        return self.penalty(self.w) + float(excess @ excess) / (2 * self.l2) + float(prices @ self.w)
+        excess = np.maximum(np.abs(correlations) - self.l1, 0.0)
+        return self.penalty(self.w) + float(excess @ excess) / (2 * self.l2) + float(correlations @ self.w)
 
 
 class ModelSteps:

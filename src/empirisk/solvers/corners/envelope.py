@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
+from empirisk.linalg.factor import ColumnForm, NormalEquations, normal_equations
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_OR_STRAIGHT, Need, Proofs, Solver, Watch
 from empirisk.solvers.corners.kinks import weight_spread
@@ -201,7 +201,7 @@ class Envelopes(Rounded):
         rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
         yield system.solve(-(self.problem.penalty.l2 * self.w + self.l1_gradient), 0.0, rows, None)[:2]
 
-    def _refined(self, system: ColumnForm | RowForm, dw: Array, db: float) -> tuple[Array, float]:
+    def _refined(self, system: NormalEquations, dw: Array, db: float) -> tuple[Array, float]:
         """Newton's direction with what the factor missed of the equations added once."""
         curved = self.curvature * (self.problem.design.dot(dw) + db)
         right = -self.gradient - self.stiffness * dw - self.problem.design.tdot(curved)
@@ -215,7 +215,7 @@ class Envelopes(Rounded):
         self.f = self.problem.predict(Point(self.w, self.b))
         self._differentiate()
 
-    def _system(self) -> ColumnForm | RowForm:
+    def _system(self) -> NormalEquations:
         """The normal equations; with l1 by columns, since products of rows lose the columns with small entries."""
         form = ColumnForm if self.l1 and len(self.w) <= COLUMNS else normal_equations
         return form(self.problem.design, self.curvature, self.stiffness, self.problem.intercept)

@@ -4,7 +4,7 @@ import numpy as np
 
 from empirisk.dual import with_balanced_rows
 from empirisk.linalg.coupled import Coupling, JointColumns, JointRows, joint_equations
-from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
+from empirisk.linalg.factor import NormalEquations, normal_equations
 from empirisk.problem import Array, Problem
 from empirisk.settings import settings
 from empirisk.solvers.corners.kinks import ComplementaryPairs, Kinks, corners_of
@@ -52,7 +52,7 @@ class CornerScores(Scores):
         """The dual point: the slopes of all."""
         return self._slopes + sum(self._sign * kinks.v for kinks in self.kinks)
 
-    def equations(self, stiffness: Array) -> ColumnForm | RowForm:
+    def equations(self, stiffness: Array) -> NormalEquations:
         """The normal equations at the current curvatures; of many rows those that hardly curve are left out."""
         self._weights = [kinks.curvature() for kinks in self.kinks]
         self._curvature = counted = self.bends + sum(self._weights)
@@ -129,7 +129,7 @@ class BentScores(SmoothScores):
         super().absorb(f, t)
         self._curvatures = bounded_curvatures(self._problem, f)
 
-    def equations(self, stiffness: Array) -> ColumnForm | RowForm:
+    def equations(self, stiffness: Array) -> NormalEquations:
         """The normal equations with the curvature of the loss."""
         problem = self._problem
         return normal_equations(problem.design, self._curvatures, stiffness, problem.intercept)

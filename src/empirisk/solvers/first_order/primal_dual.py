@@ -40,9 +40,10 @@ class PrimalDual:
         self.scaling, self.problem = scaling, scaling.problem
         x = scaling.pack(start)
         f = scaling.predict(x)
-        u = np.zeros_like(f) if start.u is None else np.asarray(start.u, dtype=float)
+        u = np.zeros_like(f) if start.u is None else start.u
         self.here = PrimalDualPoint(x, f, u, scaling.correlate(u))
         self.scale = self.problem.scale[:, None] if self.problem.classes else self.problem.scale
+        self.entries = max(self.problem.classes, 1)
         self.balance, self.length = 1.0 / typical_step(self.problem), 0.5
         self.steps = self.since = 0
         self.stuck, self.objective = False, np.inf
@@ -88,8 +89,13 @@ class PrimalDual:
     def _ascend(self, u: Array, f: Array, length: float) -> Array:
         """The dual prox step at predictions f, by Moreau's identity from the prox of the loss."""
         rate = length * self.balance
-        goal = u / (rate * self.scale) + f
-        return rate * self.scale * (goal - self.problem.loss.prox(self.problem.y, goal, 1.0 / rate))
+
+        def ascend(s: Array, y: Array, u: Array, f: Array) -> Array:
+            scale = rate * self.problem.per_output(s)
+            goal = u / scale + f
+            return scale * (goal - self.problem.loss.prox(y, goal, 1.0 / rate))
+
+        return self.problem.rowspace.map(ascend, self.problem.scale, self.problem.y, u, f, width=self.entries)
 
     def _square(self, x: Array, u: Array) -> float:
         """The squared length of a movement, in the sizes and the balance."""

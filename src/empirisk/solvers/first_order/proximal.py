@@ -44,6 +44,7 @@ class Proximal(Solver):
 
     needs = (EXPLICIT, CONVEX)
 
+    in_passes = True
     #: The last resort of the table: steps are cheap, and it may need many.
     iteration_limit = 50_000
 

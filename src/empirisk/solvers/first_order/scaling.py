@@ -77,10 +77,13 @@ class Scaling:
 
 def typical_step(problem: Problem) -> float:
     """Polyak's step at the best constant: the mean loss over the mean squared slope, 1 where there is no loss."""
-    f = problem.constant_predictions
-    slopes = problem.loss.derivative(problem.y, f)
-    squares = (slopes**2).sum(axis=1) if problem.classes else slopes**2
-    loss, slope = problem.weights @ problem.loss.value(problem.y, f), problem.weights @ squares
+
+    def sums(weights: Array, y: Array, f: Array) -> Array:
+        squares = problem.loss.derivative(y, f) ** 2
+        squares = squares.sum(axis=1) if problem.classes else squares
+        return np.array([weights @ problem.loss.value(y, f), weights @ squares])
+
+    loss, slope = problem.rowspace.sum(sums, problem.weights, problem.y, problem.constant_predictions)
     return float(loss / slope) if loss > 0 and slope > 0 else 1.0
 
 

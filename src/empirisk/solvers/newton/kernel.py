@@ -16,14 +16,10 @@ from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.loop import KernelNorm, NewtonDirection, NewtonPoint
 
 SLOT = "systems behind a kernel"
-#: Samples of the Nystroem preconditioner: their matrix is factored in milliseconds.
-LANDMARKS = 1000
 #: Relative residual of conjugate gradients: more digits would be lost in single precision.
 ACCURACY = 1e-6
 #: Conjugate gradient iterations after which the preconditioner has failed.
 LIMIT = 300
-#: Eigenvalues below this share of the largest are rounding.
-ROUNDING = 1e-12
 
 
 class NoProgress(Exception):
@@ -116,18 +112,10 @@ class NystromSystem(System):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         self._design = cast(GramDesign, problem.design)
-        rows = self._design.shape[0]
-        # Four arrays of rows x rank doubles are made on the way.
-        rank = min(LANDMARKS, rows, max(1, settings().memory // (32 * rows)))
-        chosen = np.sort(np.random.default_rng(0).choice(rows, rank, replace=False))
-        block = np.asarray(self._design.block(slice(None), chosen), dtype=np.float64)
-        values, vectors = np.linalg.eigh(block[chosen])
-        kept = values > ROUNDING * values[-1]
-        self._low_rank = block @ (vectors[:, kept] / np.sqrt(values[kept]))
+        self._low_rank = self._design.low_rank()
 
     def _prepare(self):
-        scaled = self.root[:, None] * self._low_rank
-        inner = scaled.T @ scaled
+        inner = self._low_rank.gram(self.root**2)
         inner.flat[:: len(inner) + 1] += self.l2
         self._inner = Cholesky(inner)
 
@@ -138,8 +126,8 @@ class NystromSystem(System):
             return self.l2 * v + self.root * self._design.single.dot(self.root * v)
 
         def condition(v: Array) -> Array:
-            inside = self._inner.solve(self._low_rank.T @ (self.root * v))
-            return (v - self.root * (self._low_rank @ inside)) / self.l2
+            inside = self._inner.solve(self._low_rank.tdot(self.root * v))
+            return (v - self.root * self._low_rank.dot(inside)) / self.l2
 
         shape = (len(right), len(right))
         operators = [LinearOperator(shape, matvec=f, dtype=float) for f in (multiply, condition)]
@@ -181,7 +169,7 @@ class Samples(KernelNorm):
         kept, rows = kept_for(problem, watch), problem.design.shape[0]
         if "newton" not in kept:
             # Three matrices of doubles: K, its scaled form and the factor.
-            small = rows <= direct and 24 * rows**2 <= settings().memory
+            small = rows <= direct and 24 * rows**2 <= settings().memory and not problem.design.streams
             kept["newton"] = FactoredSystem(problem) if small else NystromSystem(problem)
         self._system: System = kept["newton"]
         self._system.begin(watch)

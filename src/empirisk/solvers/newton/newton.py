@@ -8,7 +8,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from empirisk.linalg import blocks
-from empirisk.linalg.factor import ColumnForm, ConjugateGradients, RowForm, normal_equations
+from empirisk.linalg.factor import ConjugateGradients, NormalEquations, normal_equations
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import (
     CURVED_PENALTY,
@@ -27,7 +27,6 @@ from empirisk.solvers.newton.kernel import KEEP, NoProgress, Samples, bounded_cu
 from empirisk.solvers.newton.loop import NewtonDirection, NewtonLoop, NewtonPoint
 from empirisk.stop import Ending
 
-System = ColumnForm | RowForm | ConjugateGradients
 #: A normal matrix of so many rows is factored in about two seconds.
 DIRECT = 4096
 #: What factoring takes for a row cubed, a step of conjugate gradients takes for so many entries: some 60 products of
@@ -62,7 +61,7 @@ class Hessian:
         One to begin with; making one of all rows is then taken to be expensive.
     """
 
-    def __init__(self, problem: Problem, factor: System | None = None):
+    def __init__(self, problem: Problem, factor: NormalEquations | None = None):
         self._problem, self.factor = problem, factor
         self._keep = KEEP if factor is None else KEEP_COSTLY
         self._decrement = np.inf

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import inner_with, plain, plain_loop
-from empirisk.linalg.threads import parallel_map
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept, dual_terms
-from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
+from empirisk.solvers.rows.row_cache import Indices, RowSource, gather
 
 #: Beyond every gradient, and still finite.
 FAR = 1e300
@@ -22,11 +21,8 @@ FAR = 1e300
 BEYOND = 1e308
 #: A curvature that is not zero.
 TINY = 1e-300
-Indices = NDArray[np.intp]
 # The least curvature of a pair, in multiples of the rounding of a row's entry.
 FLAT = 4.0
-# Rows of a working set that a thread gathers at a time.
-GATHERED = 192
 # Shrinking: samples at their bounds are set aside when few enough stay for it to pay.
 ENOUGH = 0.6
 
@@ -145,25 +141,6 @@ def solve_pairs(local, tube, flat, tol, limit):
     return worst, limit
 
 
-def gather(rows: NDArray, slots: Indices, columns: Indices, out: NDArray, corner: int) -> None:
-    """rows[slots][:, columns] into ``out`` from a corner on its diagonal; in threads, each some of the slots."""
-    step = GATHERED if len(slots) > 2 * GATHERED else max(len(slots), 1)
-
-    def run(first: int) -> None:
-        gather_some(rows, slots, columns, first, min(first + step, len(slots)), out, corner)
-
-    parallel_map(run, range(0, len(slots), step))
-
-
-@plain_loop
-def gather_some(rows, slots, columns, first, stop, out, corner):
-    """The same for the slots from one place to another."""
-    for a in range(first, stop):
-        row = rows[slots[a]]
-        for b in range(len(columns)):
-            out[corner + a, corner + b] = row[columns[b]]
-
-
 class DualIterate:
     """u and the gradient of  1/2 u'Qu + c'u + tube |u|_1 + 1/2 sum_i bend_i u_i^2,  Q = K / l2.
 
@@ -171,7 +148,7 @@ class DualIterate:
     ----------
     problem : Problem
         Its loss states a `dual_quadratic`.
-    source : KeptMatrix or RowCache
+    source : RowSource
         Rows of K.
     size : int
         Samples in a working set.
@@ -190,7 +167,7 @@ class DualIterate:
         What is minimised: minus the dual objective.
     """
 
-    def __init__(self, problem: Problem, source: KeptMatrix | RowCache, size: int, start: Point | None):
+    def __init__(self, problem: Problem, source: RowSource, size: int, start: Point | None):
         self.problem, self.source, self.size = problem, source, size
         self.c, self.tube, self.bends, self.low, self.high = dual_terms(problem)
         self.strength = problem.penalty.l2
@@ -199,7 +176,7 @@ class DualIterate:
         self.source.cover(self.active)
         self.working = np.arange(0)
         self._constants: tuple[Indices, list[Array]] = (self.working, [])
-        self._last = (self.working, np.empty((0, 0), dtype=source.rows.dtype))
+        self._last = (self.working, np.empty((0, 0), dtype=source.dtype))
         self._set_gradient(products)
 
     # --- exact values ---------------------------------------------------------------------------------------------
@@ -288,14 +265,14 @@ class DualIterate:
         slots = self.source.fetch(samples)
         local = self._local(places, samples, slots, fresh)
         before, old = local.G.copy(), local.u.copy()
-        flat = FLAT * float(np.finfo(self.source.rows.dtype).eps)
+        flat = FLAT * float(np.finfo(self.source.dtype).eps)
         _, steps = solve_pairs(local, self.tube, flat, max(share * violation, 0.0), limit)
         count = len(places)
         moved = (local.u - old)[:count]
         fall = -0.5 * float(moved @ (before + local.G)[:count])
         fall -= self.tube * float(np.abs(local.u[:count]).sum() - np.abs(old[:count]).sum())
         changed = np.flatnonzero(moved)
-        add_products(self.source, slots[changed], moved[changed] / self.strength, self.G)
+        self.source.add_products(slots[changed], moved[changed] / self.strength, self.G)
         self.G[places] += self.bends[samples] * moved
         self.u[samples] = local.u[:count]
         self.lift[places], self.drop[places] = local.lift[:count], local.drop[:count]
@@ -306,7 +283,7 @@ class DualIterate:
         """The working set; without an intercept with one more variable, of no curvature and no bounds."""
         count = len(places)
         total = count + (not self.problem.intercept)
-        Q = np.zeros((total, total), dtype=self.source.rows.dtype)
+        Q = np.zeros((total, total), dtype=self.source.dtype)
         self._fill_square(Q, places, samples, slots, fresh)
         diagonal = Q.diagonal().astype(np.float64)
 
@@ -320,7 +297,7 @@ class DualIterate:
     def _fill_square(self, Q: NDArray, places: Indices, samples: Indices, slots: Indices, fresh: int) -> None:
         """Q among the working set, of which the first are new; what was there in the last round is copied from it."""
         count = len(places)
-        gather(self.source.rows, slots[:fresh], places, Q, 0)
+        self.source.gather(slots[:fresh], places, Q)
         if self.strength != 1:
             Q[:fresh] /= Q.dtype.type(self.strength)
         Q[np.arange(fresh), np.arange(fresh)] += self.bends[samples[:fresh]].astype(Q.dtype)

@@ -1,6 +1,6 @@
 """Rows of a Gram matrix on demand: computed in groups as matrix products, kept while there is room."""
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,87 @@ LEAST = 1 << 20
 LARGEST = 1e30
 #: Sums that stay in the fastest memory.
 BLOCK = 1024
+#: Rows of a working set that a thread gathers at a time.
+GATHERED = 192
+Indices = NDArray[np.intp]
 
 
-class KeptMatrix:
+class RowSource:
+    """Where the decomposition gets rows of K from, over the columns that are still of interest."""
+
+    #: Whether columns may be left out.
+    narrows = True
+    #: The rows that fit at once: more than there ever are.
+    room = 1 << 30
+    #: Slots of rows.
+    rows: NDArray
+
+    @property
+    def dtype(self) -> Any:
+        """The precision of the rows."""
+        return self.rows.dtype
+
+    def fetch(self, wanted: NDArray) -> NDArray:
+        """The slots of the wanted samples' rows."""
+        raise NotImplementedError
+
+    def cover(self, columns: NDArray) -> None:
+        """Give rows over these samples from now on."""
+        raise NotImplementedError
+
+    def narrow(self, kept: NDArray) -> None:
+        """Keep only some of the columns, given by their places among the present ones."""
+        raise NotImplementedError
+
+    def gather(self, slots: Indices, columns: Indices, out: NDArray) -> None:
+        """Some columns of the rows at some slots, into the corner of ``out``."""
+        gather(self.rows, slots, columns, out, 0)
+
+    def add_products(self, slots: NDArray, factors: Array, G: Array) -> None:
+        """G += K[columns, samples] factors, given the slots of the samples' rows; in threads over blocks of columns."""
+        weights = factors.astype(self.dtype)
+        threads = max(1, min(workers(), len(slots) * len(G) // LEAST))
+        chunk = BLOCK * -(-len(G) // (BLOCK * threads))
+
+        def run(begin: int) -> None:
+            add_rows(self.rows, slots, weights, begin, min(begin + chunk, len(G)), np.empty(BLOCK, weights.dtype), G)
+
+        parallel_map(run, range(0, len(G), chunk))
+
+
+class StreamedRows(RowSource):
+    """Rows of a design that makes products faster than memory gives kept rows: none is kept, and none comes here.
+
+    Parameters
+    ----------
+    design : GramDesign
+        With `partial_product`.
+    """
+
+    def __init__(self, design: GramDesign):
+        self.design, self.columns = design, np.arange(0)
+
+    @property
+    def dtype(self):
+        return np.dtype(np.float32)
+
+    def fetch(self, wanted):
+        return wanted
+
+    def cover(self, columns):
+        self.columns = columns
+
+    def narrow(self, kept):
+        self.columns = self.columns[kept]
+
+    def gather(self, slots, columns, out):
+        out[: len(slots), : len(columns)] = self.design.block(slots, self.columns[columns])
+
+    def add_products(self, slots, factors, G):
+        G += self.design.partial_product(self.columns, slots, factors)
+
+
+class KeptMatrix(RowSource):
     """The rows of a Gram matrix that is held as a whole.
 
     Parameters
@@ -34,8 +112,6 @@ class KeptMatrix:
 
     #: Leaving columns out of a matrix that is there would cost more than it saves.
     narrows = False
-    #: The rows that fit at once: more than there ever are.
-    room = 1 << 30
 
     def __init__(self, matrix: NDArray):
         self.rows = matrix
@@ -51,7 +127,7 @@ class KeptMatrix:
         """All columns stay."""
 
 
-class RowCache:
+class RowCache(RowSource):
     """Rows of K over the columns still of interest, in a ring: the oldest rows make room for new ones.
 
     Parameters
@@ -68,8 +144,6 @@ class RowCache:
     columns : array
         The samples that the columns stand for.
     """
-
-    narrows = True
 
     def __init__(self, design: GramDesign, least: int):
         self.design = design
@@ -153,24 +227,14 @@ def gram(problem: Problem) -> GramDesign:
     return cast(GramDesign, problem.design)
 
 
-def row_source(design: GramDesign, size: int) -> KeptMatrix | RowCache:
+def row_source(design: GramDesign, size: int) -> RowSource:
     """Where rows come from: a matrix that is kept anyway, else rows in single precision where it can hold them."""
+    if design.streams:
+        return StreamedRows(design.single)
     if design.keeps_matrix:
         return KeptMatrix(np.ascontiguousarray(design.matrix))
     single = float(np.abs(design.diagonal).max()) < LARGEST
     return RowCache(design.single if single else design, size)
-
-
-def add_products(source: KeptMatrix | RowCache, slots: NDArray, factors: Array, G: Array) -> None:
-    """G += K[columns, samples] factors, given the slots of the samples' rows; in threads over blocks of columns."""
-    weights = factors.astype(source.rows.dtype)
-    threads = max(1, min(workers(), len(slots) * len(G) // LEAST))
-    chunk = BLOCK * -(-len(G) // (BLOCK * threads))
-
-    def run(begin: int) -> None:
-        add_rows(source.rows, slots, weights, begin, min(begin + chunk, len(G)), np.empty(BLOCK, weights.dtype), G)
-
-    parallel_map(run, range(0, len(G), chunk))
 
 
 @loop_with({"reassoc", "contract"})
@@ -202,3 +266,22 @@ def narrow_rows(flat, slots, width, columns):
         start = slot * width
         for k in range(len(columns)):
             flat[start + k] = flat[start + columns[k]]
+
+
+def gather(rows: NDArray, slots: Indices, columns: Indices, out: NDArray, corner: int) -> None:
+    """rows[slots][:, columns] into ``out`` from a corner on its diagonal; in threads, each some of the slots."""
+    step = GATHERED if len(slots) > 2 * GATHERED else max(len(slots), 1)
+
+    def run(first: int) -> None:
+        gather_some(rows, slots, columns, first, min(first + step, len(slots)), out, corner)
+
+    parallel_map(run, range(0, len(slots), step))
+
+
+@plain_loop
+def gather_some(rows, slots, columns, first, stop, out, corner):
+    """The same for the slots from one place to another."""
+    for a in range(first, stop):
+        row = rows[slots[a]]
+        for b in range(len(columns)):
+            out[corner + a, corner + b] = row[columns[b]]

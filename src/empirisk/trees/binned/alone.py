@@ -129,7 +129,7 @@ def look_at(state, column, codes, rows, packed, node, room, bar):
 
 
 @plain
-def look(growth, several, node):
+def find_split(growth, several, node):
     """Find a split of a node among columns drawn at random; columns that are constant here do not count."""
     state, order, here = growth.state[0], growth.order, node.depth & 1
     rows, packed, node.gain = growth.rows[here], growth.packed[here], 0.0
@@ -195,7 +195,7 @@ def grow_alone(growth, several, work):
     while True:
         while state.looked < state.nodes:
             node = nodes[state.looked]
-            look(growth, several, node)
+            find_split(growth, several, node)
             spent += node.stop - node.start + WIDTH
             if node.feature >= 0:
                 nodes[state.open].waiting = state.looked

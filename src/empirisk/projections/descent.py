@@ -1,4 +1,4 @@
-"""The course of a fit that goes down round by round: objective, callbacks, clock and Ctrl-C; and L-BFGS on it."""
+"""The log of a fit that goes down round by round: objective, callbacks, clock and Ctrl-C; and L-BFGS on it."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Attributes = Callable[[], dict[str, Any]]
 NOTHING = 0.1
 
 
-class Course:
+class DescentLog:
     """Notes the objective of every round, tells callbacks, and says when to stop.
 
     Parameters
@@ -72,13 +72,13 @@ class Course:
         warn_if_unfinished(estimator, self.reason, f"{estimator.n_iter_} rounds")
 
 
-def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, course: Course, fitted: Any) -> Array:
+def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, log: DescentLog, fitted: Any) -> Array:
     """A point that L-BFGS reaches; the objective never rises.
 
     ``objective`` gives value and gradient; ``fitted`` the attributes of the model at a point. Stops when a round lowers
     the objective by less than a part ``tol`` of it.
     """
-    estimator = course._estimator
+    estimator = log._estimator
     best, last, scale = start, np.inf, 1.0
 
     def watched(x: Array) -> tuple[float, Array]:
@@ -90,18 +90,18 @@ def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, cou
         best = x
         # Where the objective can be brought to nothing, no part of it is ever small enough.
         settled, last = last - value <= estimator.tol * max(last, NOTHING * scale), value
-        if course.ended(value, lambda: fitted(best)) or settled:
+        if log.ended(value, lambda: fitted(best)) or settled:
             raise Stopped
 
-    with stopping(course.stops):
+    with stopping(log.stops):
         try:
             last = watched(start)[0]
-            course.note(last)
+            log.note(last)
             scale = abs(last) or 1.0
             options = L_BFGS | {"maxiter": estimator.max_iter, "maxfun": 20 * estimator.max_iter}
             found = minimise_scaled(watched, start, scale, after, options=options)
             if found.nit >= estimator.max_iter:
-                course.reason = Ending.MAX_ITER
+                log.reason = Ending.MAX_ITER
         except Stopped:
             pass
     return best

@@ -1,0 +1,60 @@
+"""Tables whose rows are not in memory: how machines recognise them, and predictions block by block."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
+
+from empirisk.errors import Unsuitable
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class RowsElsewhere(Protocol):
+    """A table whose rows lie in files, or on a cluster."""
+
+    def table(self, y: Any = None, sample_weight: Any = None) -> Any:
+        """The rows, targets and weights as a `scale.table.Table`, where they lie."""
+        ...
+
+    def map_blocks(self, function: Callable[[Any], Any], named: bool = False) -> Any:
+        """function(block) for every block of rows, as a table of the same kind; ``named``: blocks are frames."""
+        ...
+
+
+def elsewhere(X: Any) -> RowsElsewhere | None:
+    """The table that X is, where its rows are not in memory; None for arrays and frames.
+
+    >>> elsewhere([[1.0]]) is None
+    True
+    """
+    if hasattr(X, "map_blocks") and hasattr(X, "table"):
+        return X
+    # Collections of Dask exist where it was imported only.
+    package = type(X).__module__.partition(".")[0]
+    if package in ("dask", "dask_expr") and "dask" in sys.modules:
+        return import_module("empirisk.scale.dask_tables").DaskTable(X)
+    return None
+
+
+def blockwise(method: Method) -> Method:
+    """Method decorator: of rows that are not in memory, ``method(X)`` is computed block by block, where they lie."""
+
+    @wraps(method)
+    def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        there = elsewhere(X)
+        if there is None:
+            return method(self, X, *args, **kwargs)
+        named = hasattr(self, "feature_names_in_")
+        return there.map_blocks(lambda block: method(self, block, *args, **kwargs), named)
+
+    return call  # type: ignore[return-value]
+
+
+def require_in_memory(X: Any, what: str, remedy: str) -> None:
+    """Raise where the rows of X are not in memory, and ``what`` needs them there."""
+    if elsewhere(X) is not None:
+        raise Unsuitable(f"{what} needs all rows of X in memory; {remedy}.")

@@ -1,0 +1,113 @@
+"""Rows in blocks as a design: every product is one pass, in which a block is a dense design of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from empirisk.lazy import lazy
+from empirisk.linalg.design import Array, DenseDesign, Design, local_sums
+from empirisk.scale.blocks import Blocked, BlockedRows, Rows, add, chained, left_behind
+
+
+class BlockedDesign(Design):
+    """A = X - 1 shift', of which a block of rows is in memory at a time.
+
+    Parameters
+    ----------
+    rows : Rows
+        X, where it lies.
+    shift : array, optional
+        What is subtracted from every row.
+    """
+
+    in_memory = False
+
+    def __init__(self, rows: Rows, shift: Array | None = None):
+        self.rows_there, self.place, self.shift = rows, rows.place, shift
+        self.shape = (rows.shape[0], rows.shape[1])
+
+    def __reduce__(self):
+        return left_behind, ()
+
+    @lazy
+    def rowspace(self):
+        return BlockedRows(self.place)
+
+    @property
+    def remark(self):
+        blocks = len(self.place.lengths)
+        return f"{self.place.passes} passes over {self.shape[0]} rows in {blocks} block{'s' if blocks > 1 else ''}"
+
+    def _run(self, function: Callable[..., Any], *vectors: Any, outputs: int = 0, combine: Any = None) -> Any:
+        """function(design of a block, *blocks) for all blocks, as `Place.run`."""
+        shift = self.shift
+        return self.place.run(
+            lambda X, *parts: function(DenseDesign(X, shift), *parts),
+            self.rows_there,
+            *vectors,
+            outputs=outputs,
+            combine=combine,
+        )
+
+    def dot(self, w):
+        return self._run(lambda A: A.dot(w), outputs=1)
+
+    def predict(self, w, b):
+        return self._run(lambda A: A.predict(w, b), outputs=1)
+
+    def tdot(self, u):
+        return self._run(lambda A, u: A.tdot(u), u, combine=add)
+
+    def predict_and_correlate(self, w, b, slopes, *vectors):
+        return self._run(
+            lambda A, *parts: A.predict_and_correlate(w, b, slopes, *parts), *vectors, outputs=2, combine=add
+        )
+
+    def local_sums(self, w, b, model, *vectors, outputs=0):
+        def run(A: DenseDesign, *parts: Array) -> tuple:
+            kept, sums = local_sums(A, w, b, model, *parts)
+            return (*kept, sums) if outputs else sums
+
+        found = self._run(run, *vectors, outputs=outputs, combine=add)
+        return (found[:-1], found[-1]) if outputs else ((), found)
+
+    def gram(self, weights=None):
+        if weights is None:
+            return self._run(lambda A: A.gram(), combine=add)
+        return self._run(lambda A, weights: A.gram(weights), weights, combine=add)
+
+    def squared_columns(self, weights=None):
+        if weights is None:
+            return self._run(lambda A: A.squared_columns(), combine=add)
+        return self._run(lambda A, weights: A.squared_columns(weights), weights, combine=add)
+
+    def squared_rows(self):
+        return self._run(lambda A: A.squared_rows(), outputs=1)
+
+    def columns(self, chosen):
+        return self._run(lambda A: A.columns(chosen), outputs=1)
+
+    def rows(self, chosen):
+        if isinstance(chosen, Blocked):
+            return BlockedDesign(cast(Rows, self.place.filtered(chosen)(self.rows_there)), self.shift)
+        # Some rows of every block, in memory.
+        return DenseDesign(
+            np.concatenate(self.place.run(lambda X: [X[chosen]], self.rows_there, combine=chained)), self.shift
+        )
+
+    def centred(self):
+        def ends(X: Array) -> tuple[Array, Array]:
+            return X.sum(axis=0, dtype=np.float64), np.array([-X.min(axis=0), X.max(axis=0)], float)
+
+        def both(left: tuple, right: tuple) -> tuple:
+            return left[0] + right[0], np.maximum(left[1], right[1])
+
+        sums, (low, high) = self.place.run(ends, self.rows_there, combine=both)
+        # A constant column is shifted to exact zeros, as in memory.
+        return BlockedDesign(self.rows_there, np.where(-low == high, high, sums / self.shape[0]))
+
+    def shifted(self, shift):
+        return BlockedDesign(self.rows_there, shift)

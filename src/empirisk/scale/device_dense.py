@@ -1,0 +1,138 @@
+"""Dense data on a device: an array that stays there, and its products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.lazy import lazy
+from empirisk.linalg.design import Array, DenseDesign, Design
+from empirisk.scale.devices import Device, as_numpy
+
+
+class DeviceMatrix(Design):
+    """A matrix that is an array on a device; vectors come from memory and go back there."""
+
+    def __init__(self, device: Device, held: jax.Array):
+        self.device, self.held, self.remark = device, held, device.remark
+        self.shape = (held.shape[0], held.shape[1])
+
+    def _put(self, vector: Array) -> jax.Array:
+        return self.device.put(vector, self.held.dtype)
+
+    def dot(self, w):
+        with self.device.computing():
+            return as_numpy(_dot(self.held, self._put(w)))
+
+    def tdot(self, u):
+        with self.device.computing():
+            return as_numpy(_tdot(self.held, self._put(u)))
+
+    def gram(self, weights=None):
+        with self.device.computing():
+            return as_numpy(_gram(self.held, self._put(np.ones(self.shape[0]) if weights is None else weights)))
+
+    def squared_columns(self, weights=None):
+        with self.device.computing():
+            weights = np.ones(self.shape[0]) if weights is None else weights
+            return as_numpy(_squared_columns(self.held, self._put(weights)))
+
+    def rows(self, chosen):
+        with self.device.computing():
+            return DeviceMatrix(self.device, self.held[chosen])
+
+
+@jax.jit
+def _dot(held: jax.Array, w: jax.Array) -> jax.Array:
+    return held @ w
+
+
+@jax.jit
+def _tdot(held: jax.Array, u: jax.Array) -> jax.Array:
+    return held.T @ u
+
+
+@jax.jit
+def _gram(held: jax.Array, weights: jax.Array) -> jax.Array:
+    scaled = held * jnp.sqrt(weights)[:, None]
+    return scaled.T @ scaled
+
+
+@jax.jit
+def _squared_columns(held: jax.Array, weights: jax.Array) -> jax.Array:
+    return weights @ (held * held)
+
+
+class DeviceDense(DenseDesign):
+    """Dense rows, shifted or not, whose products are made on a device; their numbers in memory serve all else.
+
+    Parameters
+    ----------
+    device : Device
+        Where products are made.
+    X : array
+        The rows in memory, or those of JAX, which come to memory only where a solver asks for single numbers.
+    shift : array, optional
+        What is subtracted from every row.
+    matrix : DeviceMatrix, optional
+        The rows on the device, where they are there already.
+    """
+
+    def __init__(self, device: Device, X: Any, shift: Array | None = None, matrix: DeviceMatrix | None = None):
+        self.device, self.remark, self.shape, self.shift = device, device.remark, X.shape, shift
+        self._given, self._row_bytes = X, X.shape[1] * 8
+        if matrix is not None:
+            self.matrix = matrix
+
+    @lazy
+    def X(self) -> NDArray:
+        """The rows in memory."""
+        return np.asarray(self._given)
+
+    @lazy
+    def matrix(self) -> DeviceMatrix:
+        """The rows on the device, in float64."""
+        with self.device.computing():
+            return DeviceMatrix(self.device, jax.device_put(jnp.asarray(self._given, jnp.float64), self.device.device))
+
+    def predict(self, w, b):
+        constant = b if self.shift is None else b - self.shift @ w
+        return self.matrix.dot(w) + constant
+
+    def tdot(self, u):
+        total = self.matrix.tdot(u)
+        return total if self.shift is None else total - np.multiply.outer(self.shift, u.sum(axis=0))
+
+    def predict_and_correlate(self, w, b, slopes, *vectors):
+        return Design.predict_and_correlate(self, w, b, slopes, *vectors)
+
+    def fused_pass(self, compiled, w, b, y, scale):
+        return None
+
+    @lazy
+    def _shifted_matrix(self) -> DeviceMatrix:
+        """The rows less the shift: sums of squares of rows far from zero would cancel."""
+        if self.shift is None:
+            return self.matrix
+        with self.device.computing():
+            return DeviceMatrix(self.device, self.matrix.held - self.device.put(self.shift))
+
+    def gram(self, weights=None):
+        return self._shifted_matrix.gram(weights)
+
+    def squared_columns(self, weights=None):
+        return self._shifted_matrix.squared_columns(weights)
+
+    def shifted(self, shift):
+        return DeviceDense(self.device, self._given, shift, self.matrix)
+
+    def rows(self, chosen):
+        part = self.matrix.rows(chosen)
+        return DeviceDense(self.device, part.held, self.shift, part)
+
+    def centred(self):
+        return self.shifted(super().centred().shift)

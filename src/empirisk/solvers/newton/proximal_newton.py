@@ -1,0 +1,297 @@
+"""Proximal Newton: few passes over the rows, each of which gives value, gradient and Hessian of the sum of losses.
+
+The losses are replaced by their quadratic model at the current point, a problem of d columns and as many rows, which is
+solved with the penalty as it is. Losses with corners, or of a curvature without bounds, are first replaced by their
+Moreau envelopes, which come nearer to them each round (see `Envelope`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from empirisk.linalg.design import DenseDesign, LocalTerms
+from empirisk.linalg.factor import Cholesky
+from empirisk.linalg.rowspace import RowVector
+from empirisk.losses.base import Loss
+from empirisk.losses.regression import Squared
+from empirisk.problem import Array, Point, Problem
+from empirisk.settings import settings
+from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, SMOOTH_LOSS, Need, Proofs, Solver, Watch, jointly
+from empirisk.solvers.first_order.scaling import typical_step
+from empirisk.stop import Ending
+
+#: Weights of all outputs whose Hessian is made and factored in about as long as a pass takes.
+MOST_WEIGHTS = 4096
+#: Rows of a sample on which the first steps are taken, and rows of it for each weight at least.
+SAMPLE_ROWS, SAMPLE_ROWS_PER_WEIGHT = 100_000, 64
+#: The share of the memory budget that the sample may take, and how many times as many rows make it worth a pass.
+SAMPLE_SHARE, WORTHWHILE = 16, 4
+#: The relative gap to which the sample is solved: it is not all the rows.
+ROUGH = 1e-4
+#: The gap of the model's solution: it is small, so that the last digits cost nothing.
+MODEL_TOL = 1e-13
+#: The share of the promised decrease that a step must bring; halvings until it is given up.
+ARMIJO, HALVINGS = 1e-4, 25
+#: A smaller share of the objective is rounding; steps of that size in a row until nothing helps any more.
+ROUNDING, STALL_STEPS = 1e-14, 2
+#: Rounds of envelopes: tau is divided by `SHARPER` after each; steps of a round at most.
+SHARPER, STEPS_A_ROUND = 8.0, 12
+#: The first tau after a sample has been solved, as a share of a typical residual.
+AFTER_SAMPLE = 0.05
+#: The step, in units of tau, with which a prox is differentiated.
+DIFFERENCE = 1e-3
+
+
+@dataclass(frozen=True)
+class SmoothModel:
+    """Value, slopes and curvatures of a smooth loss."""
+
+    loss: Loss
+    outputs = 0
+
+    def __call__(self, f: Array, s: Array, y: Array) -> LocalTerms:
+        """At predictions f of rows with scales s and targets y."""
+        loss, value = self.loss, float(s @ self.loss.value(y, f))
+        values = np.array([value, value, 0.0])
+        if f.ndim == 1:
+            curvatures = np.minimum(s * loss.curvature(y, f), STEEPEST * s)
+            return (), values, s * loss.derivative(y, f), curvatures
+        slopes = s[:, None] * loss.derivative(y, f)
+        shares = slopes + s[:, None] * loss.onehot(y, f.shape[1])
+        return (), values, slopes, np.maximum(shares, 0.0) / loss.softness
+
+
+#: A larger curvature of the loss of a row of weight one counts as this.
+STEEPEST = 1e8
+
+
+@dataclass(frozen=True)
+class EnvelopeModel:
+    """Those of the Moreau envelope  max over v of  v f - loss*(v) - tau/2 (v - centre)^2;  it keeps v."""
+
+    loss: Loss
+    tau: float
+    outputs = 1
+
+    def __call__(self, f: Array, s: Array, y: Array, centre: Array) -> LocalTerms:
+        """At predictions f of rows with scales s, targets y and centres; the third value is what is rounded off."""
+        loss, tau = self.loss, self.tau
+        shifted = f + tau * centre
+        near = loss.prox(y, shifted, tau)
+        v = (shifted - near) / tau
+        moved = loss.prox(y, shifted + DIFFERENCE * tau, tau) - near
+        curvatures = np.clip(1 - moved / (DIFFERENCE * tau), 0.0, 1.0) / tau
+        envelope = loss.value(y, near) + 0.5 * tau * (v**2 - centre**2)
+        off = 0.5 * tau * (v - centre) ** 2
+        return (v,), np.array([s @ envelope, s @ loss.value(y, f), s @ off]), s * v, s * curvatures
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point with the value of the modelled objective, the true one, and derivatives of the sum of losses."""
+
+    w: Array
+    b: Any
+    kept: tuple[RowVector, ...]
+    value: float
+    primal: float
+    off: float
+    gradient: Array
+    constant: Array
+    hessian: Array
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A step in w and b, and the decrease that its slope promises."""
+
+    w: Array
+    b: Any
+    promised: float
+
+
+FEW_WEIGHTS = Need(f"at most {MOST_WEIGHTS} weights", lambda p: math.prod(p.width) + max(p.classes, 1) <= MOST_WEIGHTS)
+
+
+class ProximalNewton(Solver):
+    """Steps to the minimum of the quadratic model of the losses plus the penalty itself, each with a line search.
+
+    An iteration is one pass over the rows, which need not be in memory. Where these are many, the first steps are taken
+    on a sample of them. Memory O(d^2) beside the rows.
+
+    >>> er.Lasso(solver=er.solvers.ProximalNewton()).fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 3.0]).solver_
+    'proximal_newton'
+    """
+
+    needs = (EXPLICIT, CONVEX, FEW_WEIGHTS, jointly(SMOOTH_LOSS), jointly(NORMS))
+    in_passes = True
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        tau = typical_step(problem) if _rounded(problem) else 0.0
+        if start is None:
+            start = sampled_start(problem, watch)
+            tau *= AFTER_SAMPLE if start is not None else 1.0
+        course = ProximalNewtonCourse(problem, watch, start or problem.origin())
+        return course.in_rounds(tau) if tau else course.smoothly()
+
+
+def _rounded(problem: Problem) -> bool:
+    return not problem.loss.smooth or problem.loss.steep
+
+
+def sampled_start(problem: Problem, watch: Watch) -> Point | None:
+    """The solution of the problem of some of the rows; None where there are not many more than that."""
+    from empirisk.solvers.choose import choose  # which lists this solver
+
+    rows, weights = problem.design.shape[0], math.prod(problem.width) + 1
+    room = settings().memory // (SAMPLE_SHARE * 8 * (problem.design.shape[1] + 1))
+    every = rows // max(1, min(max(SAMPLE_ROWS, SAMPLE_ROWS_PER_WEIGHT * weights), room))
+    if every < WORTHWHILE:
+        return None
+    sample = problem.part(slice(None, None, every)).with_C(problem.C * every)
+    chosen, _ = choose(sample)
+    point = chosen.solve(sample, Watch(tol=ROUGH, max_iter=chosen.limit(sample), deadline=watch.deadline))
+    finite = np.isfinite(point.w).all() and np.isfinite(point.b).all()
+    return replace(point, u=None) if finite else None
+
+
+class ProximalNewtonCourse:
+    """The way from a start to the minimum."""
+
+    def __init__(self, problem: Problem, watch: Watch, start: Point):
+        self.problem, self.watch, self.start = problem, watch, start
+        self.proofs = Proofs(problem, watch)
+        self.model: SmoothModel | EnvelopeModel = SmoothModel(problem.loss)
+        self.vectors: tuple[RowVector, ...] = (problem.scale, problem.y)
+
+    def smoothly(self) -> Point:
+        """Steps on the loss itself until the gap is proved, or nothing helps any more."""
+        place, stalled, tried = self.at(self.start.w, self.start.b), 0, np.inf
+        while True:
+            step = self.direction(place)
+            near = step.promised <= self.watch.tol * self.problem.magnitude(place.primal)
+            # Another proof pays where a step has come much nearer since the last one.
+            if (near and step.promised <= 0.1 * tried) or stalled:
+                tried = step.promised
+                if self.proofs(self.point(place)):
+                    return self.point(place)
+            before = place.value
+            place = self.moved(place, step)
+            stalled = stalled + 1 if before - place.value <= ROUNDING * abs(before) else 0
+            if stalled > STALL_STEPS:
+                self.watch.status = self.watch.status or Ending.STALLED
+            if self.watch(self.point(place), objective=place.primal):
+                return self.proofs.best(self.point(place))
+
+    def in_rounds(self, tau: float) -> Point:
+        """Steps on envelopes, each round on one that is nearer to the loss and centred at the slopes found."""
+        problem, watch = self.problem, self.watch
+        centre, w, b, stalled, lowest = problem.rowspace.constant(0.0), self.start.w, self.start.b, 0, np.inf
+        while True:
+            self.model = EnvelopeModel(problem.loss, tau)
+            self.vectors = (problem.scale, problem.y, centre)
+            place = self._round(self.at(w, b))
+            left = self.direction(place).promised + place.off
+            goal = watch.tol * problem.magnitude(place.primal)
+            if left <= 10 * goal and self.proofs(self.point(place)):
+                return self.point(place)
+            stalled = 0 if left < 0.9 * lowest else stalled + 1
+            lowest = min(left, lowest)
+            if stalled > STALL_STEPS + 1:
+                self.proofs(self.point(place))
+                watch.status = watch.status or Ending.STALLED
+            if watch.status:
+                return self.proofs.best(self.point(place))
+            centre, w, b = place.kept[0], place.w, place.b
+            tau /= SHARPER if place.off > 0.1 * goal else 1.0
+
+    def _round(self, place: Place) -> Place:
+        """Steps with one envelope, until what is left to gain is small beside what it rounds off."""
+        for _ in range(STEPS_A_ROUND):
+            step = self.direction(place)
+            goal = max(0.02 * self.watch.tol * self.problem.magnitude(place.primal), 0.01 * place.off)
+            before = place.value
+            if step.promised <= goal:
+                break
+            place = self.moved(place, step)
+            if self.watch(self.point(place), objective=place.primal) or before - place.value <= ROUNDING * abs(before):
+                break
+        return place
+
+    # --- one step -----------------------------------------------------------------------------------------------------
+
+    def at(self, w: Array, b: Any) -> Place:
+        """The place at a point, with one pass over the rows."""
+        design, penalty = self.problem.design, self.problem.penalty_sum(Point(w, b))
+        kept, sums = design.local_sums(w, b, self.model, *self.vectors, outputs=self.model.outputs)
+        (value, primal, off), gradient, constant, hessian = sums
+        return Place(
+            w, b, kept, penalty + value, penalty + primal, off, gradient, constant + self.problem.tilt, hessian
+        )
+
+    def point(self, place: Place) -> Point:
+        """The point of a place; its dual point, where it is not that of the slopes of the loss."""
+        b = place.b if self.problem.classes else float(place.b)
+        if not place.kept:
+            return Point(place.w, b)
+        return Point(place.w, b, self.problem.rowspace.map(np.multiply, self.problem.scale, place.kept[0]))
+
+    def moved(self, place: Place, step: Direction) -> Place:
+        """The place after a step, shortened until it brings what it should."""
+        t = 1.0
+        for _ in range(HALVINGS):
+            there = self.at(place.w + t * step.w, place.b + t * step.b)
+            if there.value <= place.value - ARMIJO * t * step.promised + ROUNDING * abs(place.value):
+                return there
+            # The minimum of the parabola through both values with the slope at the beginning.
+            bend = there.value - place.value + t * step.promised
+            t *= min(max(0.5 * t * step.promised / bend, 0.1), 0.5) if np.isfinite(bend) else 0.1
+            if self.watch.must_stop():
+                break
+        return place
+
+    def direction(self, place: Place) -> Direction:
+        """To the minimum of the quadratic model plus the penalty; the intercepts, which are free, are eliminated."""
+        size, outputs = place.w.size, max(self.problem.classes, 1)
+        hessian = place.hessian.reshape(size + outputs, size + outputs)
+        gradient, constant = place.gradient.ravel(), place.constant.reshape(outputs)
+        columns, cross, corner = hessian[:size, :size], hessian[:size, size:], hessian[size:, size:]
+        eliminated = np.zeros((outputs, size + 1))
+        if self.problem.intercept:
+            eliminated = np.linalg.pinv(corner, rcond=1e-13, hermitian=True) @ np.column_stack([cross.T, constant])
+        matrix = columns - cross @ eliminated[:, :size]
+        right = gradient - cross @ eliminated[:, size]
+        w = self._minimum(place.w, 0.5 * (matrix + matrix.T), right)
+        b = -(eliminated[:, size] + eliminated[:, :size] @ w)
+        slope = float(gradient @ w + constant @ b) if self.problem.intercept else float(gradient @ w)
+        w = w.reshape(place.w.shape)
+        slope += self._penalty_slope(place.w, w)
+        return Direction(w, b if self.problem.classes else float(b[0]), -slope)
+
+    def _penalty_slope(self, w: Array, step: Array) -> float:
+        penalty = self.problem.penalty
+        if penalty.smooth:
+            return float(np.vdot(penalty.gradient(w), step))
+        return penalty.value(w + step) - penalty.value(w)
+
+    def _minimum(self, w: Array, matrix: Array, gradient: Array) -> Array:
+        """argmin_d  gradient'd + d'(matrix)d / 2 + R(w + d)."""
+        penalty = self.problem.penalty
+        if penalty.smooth and penalty.separable:
+            matrix.flat[:: len(matrix) + 1] += penalty.curvature(w).ravel()
+            return Cholesky(matrix).solve(-(gradient + penalty.gradient(w).ravel()))
+        from empirisk.solvers.choose import choose  # which lists this solver
+
+        values, vectors = np.linalg.eigh(matrix)
+        roots = np.sqrt(np.maximum(values, 1e-14 * max(values[-1], np.finfo(float).tiny)))
+        rows = roots[:, None] * vectors.T
+        targets = rows @ w.ravel() - vectors.T @ gradient / roots
+        ones = np.ones(len(rows))
+        model = Problem(Squared(), penalty, 0.5, DenseDesign(rows), targets, ones, intercept=False)
+        chosen, _ = choose(model)
+        inner = Watch(tol=MODEL_TOL, max_iter=chosen.limit(model), deadline=self.watch.deadline)
+        return chosen.solve(model, inner, Point(w.ravel())).w - w.ravel()

@@ -1,0 +1,100 @@
+"""Dense data and streamed maps on a device, run by JAX on the processor: the products and the fits of the processor."""
+
+import numpy as np
+import pytest
+
+import empirisk as er
+from empirisk.linalg import factor
+from empirisk.linalg.accelerator import accelerator
+from empirisk.linalg.design import DenseDesign
+from empirisk.maps.streamed import StreamedDesign
+from empirisk.scale import device_features
+from empirisk.scale.device_dense import DeviceDense
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(300, 4)) + 3.0
+y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=300)
+MAPS = [
+    er.maps.Nystrom(er.kernels.Gaussian(2.0), rank=30, random_state=0),
+    er.maps.RandomFourier(er.kernels.Gaussian(2.0), rank=30, random_state=0),
+]
+
+
+def the_device():
+    with er.config(device="jax:cpu"):
+        found = accelerator(1.0)
+    assert found is not None
+    return found
+
+
+def pairs():
+    """A design on the device, and its twin in memory."""
+    device = the_device()
+    yield DeviceDense(device, X), DenseDesign(X)
+    for features in MAPS:
+        fitted = features.fit(X)
+        items = fitted._items(X)[1]
+        yield device_features.streamed_design(device, fitted, items), StreamedDesign(fitted, items)
+
+
+def test_products_are_those_in_memory():
+    weights = np.where(RNG.random(300) < 0.5, 0.0, RNG.random(300))
+    for there, here in pairs():
+        chosen = np.array([4, 2, 200])
+        for one, other in ((there, here), (there.centred(), here.centred()), (there.rows(chosen), here.rows(chosen))):
+            rows, columns = other.shape
+            assert one.shape == other.shape
+            w, u = RNG.normal(size=(columns, 2)), RNG.normal(size=rows)
+            near = {"rtol": 1e-8, "atol": 1e-8}
+            np.testing.assert_allclose(one.dot(w), other.dot(w), **near)
+            np.testing.assert_allclose(one.predict(w[:, 0], 2.0), other.predict(w[:, 0], 2.0), **near)
+            np.testing.assert_allclose(one.tdot(u), other.tdot(u), **near)
+            np.testing.assert_allclose(one.gram(weights[:rows]), other.gram(weights[:rows]), **near)
+            np.testing.assert_allclose(one.squared_columns(), other.squared_columns(), **near)
+            # What float32 rounds are k(x, z) <= 1 and the entries of the projected weights.
+            inward = getattr(one, "_inward", lambda w: w)(w)
+            np.testing.assert_allclose(one.rough.dot(w), other.dot(w), atol=1e-6 * np.abs(inward).sum())
+            np.testing.assert_allclose(one.X, other.X, **near)
+
+
+@pytest.mark.parametrize("features", [None, *MAPS], ids=["dense", "nystrom", "fourier"])
+def test_a_fit_is_that_of_the_processor_within_the_gaps(features):
+    for machine in (er.Ridge(C=2.0), er.LogisticRegression(), er.SVM(), er.LeastSquares()):
+        machine.set_params(features=features)
+        target = y if hasattr(machine, "raw_predict") else y > np.median(y)
+        here = machine.fit(X, target).certificate_
+        with er.config(device="jax:cpu"):
+            there = machine.fit(X, target).certificate_
+            assert len(machine.predict(X)) == 300
+        assert there.converged
+        assert abs(here.primal - there.primal) <= here.gap + there.gap, machine
+        assert "products on cpu:0" in there.reason
+
+
+def test_many_columns_are_solved_by_products(monkeypatch):
+    monkeypatch.setattr(factor, "STREAMED", 20)
+    machine = er.Ridge(C=2.0, features=MAPS[0])
+    here = machine.fit(X, y).predict(X)
+    with er.config(device="jax:cpu"):
+        there = machine.fit(X, y)
+    assert there.certificate_.converged
+    np.testing.assert_allclose(there.predict(X), here, atol=1e-4)
+
+
+def test_a_triangular_root_of_landmarks_gives_the_same_kernel():
+    kernel = er.kernels.Gaussian(1.0)
+    root = the_device().inverse_root(kernel, X[:40])
+    np.testing.assert_allclose(root @ root.T @ kernel(X[:40]), np.eye(40), atol=1e-6)
+    assert the_device().inverse_root(kernel, X[[0, 0]]) is None  # singular
+
+
+def test_machines_without_a_target_are_those_of_the_processor():
+    for machine in (er.PCA(2), er.KMeans(3, random_state=0), er.GaussianMixture(2, random_state=0)):
+        here = machine.fit(X)
+        found = {
+            name: getattr(here, name) for name in ("components_", "cluster_centers_", "means_") if hasattr(here, name)
+        }
+        with er.config(device="jax:cpu"):
+            there = machine.fit(X)
+        for name, value in found.items():
+            np.testing.assert_allclose(getattr(there, name), value, atol=1e-8)

@@ -1,0 +1,227 @@
+"""Tables in files: the same problem, the same answer and the same words as in memory."""
+
+import gc
+
+import numpy as np
+import polars as pl
+import pytest
+
+import empirisk as er
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.trees.binned.together import TeamGrower
+
+random = np.random.default_rng(0)
+ROWS, COLUMNS = 6000, 4
+X = random.normal(size=(ROWS, COLUMNS)).round(4) + np.arange(COLUMNS)
+scores = X @ random.normal(size=COLUMNS) + random.normal(size=ROWS)
+scores -= np.median(scores)
+NAMES = [f"x{j}" for j in range(COLUMNS)]
+TARGETS = {
+    "number": scores,
+    "count": np.floor(np.exp(scores / 3)),
+    "label": np.where(scores > 0, 1, 0),
+    "class": np.array(["no", "perhaps", "yes"])[np.digitize(scores, [-1, 1])],
+}
+WEIGHTS = random.integers(0, 3, ROWS).astype(float)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three files for each target, and a budget that makes several blocks of each."""
+    path = tmp_path_factory.mktemp("parts")
+    for name, target in TARGETS.items():
+        frame = pl.DataFrame(X, schema=NAMES).with_columns(pl.Series(name, target), pl.Series("w", WEIGHTS))
+        for part, rows in enumerate(np.array_split(np.arange(ROWS), 3)):
+            frame[rows].write_parquet(path / f"{name}-{part}.parquet")
+    with er.config(memory="4MB"):
+        yield path
+
+
+MACHINES = [
+    (er.Ridge(), "number"),
+    (er.Lasso(C=0.01), "number"),
+    (er.ElasticNet(C=0.01), "number"),
+    (er.LeastSquares(), "number"),
+    (er.LeastAbsolute(C=0.1), "number"),
+    (er.SVR(C=0.1), "number"),
+    (er.Regressor("huber", penalty="group_l1", C=0.01), "number"),
+    (er.Regressor("poisson"), "count"),
+    (er.Regressor("squared", er.maps.Polynomial(2)), "number"),
+    (er.LogisticRegression(), "label"),
+    (er.LogisticRegression(penalty="l1", C=0.01), "class"),
+    (er.LogisticRegression(class_weight="balanced"), "class"),
+    (er.Classifier("exponential", penalty="none"), "label"),
+    (er.SVM(C=0.1), "label"),
+    (er.SVM(C=0.1, multiclass="one_vs_one"), "class"),
+    (er.Classifier("squared_hinge", fit_intercept=False), "class"),
+]
+
+
+@pytest.mark.parametrize(("machine", "name"), MACHINES, ids=repr)
+def test_the_answer_is_that_of_the_table_in_memory(folder, machine, name):
+    machine.set_params(tol=1e-9)
+    table = er.scan(folder / f"{name}-*.parquet", target=name, weight="w")
+    found = machine.fit(table).certificate_
+    scanned = np.asarray(machine.predict(table))
+    expected = machine.fit(X, TARGETS[name], sample_weight=WEIGHTS)
+    assert found.converged
+    assert found.primal == pytest.approx(expected.certificate_.primal, rel=1e-8)
+    assert "passes over" in found.reason
+    if name in ("number", "count"):
+        np.testing.assert_allclose(scanned, expected.predict(X), rtol=1e-3, atol=1e-3)
+    else:
+        assert np.mean(scanned == expected.predict(X)) > 0.999
+
+
+def test_every_format_is_the_same_table(folder, tmp_path):
+    frame = pl.DataFrame(X, schema=NAMES).with_columns(y=pl.Series(scores))
+    frame.write_csv(tmp_path / "a.csv")
+    frame.write_csv(tmp_path / "a.tsv", separator="\t")
+    frame.write_ipc(tmp_path / "a.arrow")
+    frame.write_parquet(tmp_path / "a.parquet")
+    fits = [er.Ridge().fit(er.scan(tmp_path / f"a.{end}", target="y")) for end in ("csv", "tsv", "arrow", "parquet")]
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit.coef_, fits[0].coef_)
+    assert list(fits[0].feature_names_in_) == NAMES
+
+
+def test_the_same_bits_on_any_number_of_threads(folder):
+    table = er.scan(folder / "label-*.parquet", target="label")
+    with er.config(threads=1):
+        one = er.LogisticRegression().fit(table)
+    with er.config(threads=2):
+        two = er.LogisticRegression().fit(table)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_a_saved_machine_predicts_like_the_scanned_one(folder, tmp_path):
+    table = er.scan(folder / "class-*.parquet", target="class", weight="w")
+    machine = er.LogisticRegression().fit(table)
+    er.save(machine, tmp_path / "a.model")
+    again = er.load(tmp_path / "a.model")
+    assert list(again.classes_) == ["no", "perhaps", "yes"]
+    np.testing.assert_array_equal(np.asarray(machine.predict_proba(table)), np.asarray(again.predict_proba(table)))
+
+
+def test_answers_are_written_block_by_block(folder, tmp_path):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    machine = er.Ridge().fit(table)
+    answers = machine.predict(table)
+    assert len(list(answers)) > 1
+    for end, read in (("csv", pl.read_csv), ("parquet", pl.read_parquet)):
+        written = read(answers.write(tmp_path / f"answers.{end}"))
+        np.testing.assert_array_equal(written["prediction"].to_numpy(), np.asarray(answers))
+    assert answers.frame().height == len(answers) == ROWS
+    with pytest.raises(EmpiriskError, match=r"\.csv or \.parquet"):
+        answers.write(tmp_path / "answers.xlsx")
+
+
+def test_a_value_that_is_missing_is_named_by_file_and_row(tmp_path):
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0]})
+    frame.write_parquet(tmp_path / "1.parquet")
+    frame.with_columns(a=pl.Series([1.0, None, 3.0])).write_parquet(tmp_path / "2.parquet")
+    with pytest.raises(EmpiriskError, match=r"2\.parquet, row 2 holds no value in the column 'a'"):
+        er.Ridge().fit(er.scan(tmp_path, target="y"))
+    frame.with_columns(y=pl.Series([1.0, 2.0, float("nan")])).write_parquet(tmp_path / "2.parquet")
+    with pytest.raises(EmpiriskError, match=r"2\.parquet, row 3 has no usable target in the column 'y'"):
+        er.Ridge().fit(er.scan(tmp_path, target="y"))
+
+
+def test_files_with_other_columns_are_named(tmp_path):
+    pl.DataFrame({"a": [1.0], "y": [1.0]}).write_parquet(tmp_path / "1.parquet")
+    pl.DataFrame({"b": [1.0], "y": [1.0]}).write_parquet(tmp_path / "2.parquet")
+    with pytest.raises(EmpiriskError, match=r"2\.parquet lacks a, unlike .*1\.parquet"):
+        er.scan(tmp_path / "*.parquet")
+    pl.DataFrame({"a": ["x"], "y": [1.0]}).write_parquet(tmp_path / "2.parquet")
+    with pytest.raises(EmpiriskError, match=r"2\.parquet holds String in the column 'a'"):
+        er.scan(tmp_path / "*.parquet")
+    with pytest.raises(EmpiriskError, match="target='z' is no column"):
+        er.scan(tmp_path / "1.parquet", target="z")
+    with pytest.raises(EmpiriskError, match="no file"):
+        er.scan(tmp_path / "none-*.parquet")
+    with pytest.raises(EmpiriskError, match="holds String, no numbers"):
+        er.Ridge().fit(er.scan(tmp_path / "2.parquet", target="y"))
+
+
+def test_what_needs_all_rows_says_so(folder):
+    table = er.scan(folder / "label-*.parquet", target="label")
+    with pytest.raises(Unsuitable, match="Nystrom"):
+        er.SVM(features=er.kernels.Gaussian()).fit(table)
+    with pytest.raises(Unsuitable, match="on a sample of the rows"):
+        er.LogisticRegression(C="cv").fit(table)
+    with pytest.raises(EmpiriskError, match="y is missing"):
+        er.LogisticRegression().fit(er.scan(folder / "label-*.parquet"))
+    with pytest.raises(Unsuitable, match="it needs all rows in memory"):
+        er.SVM(solver="dual_ascent").fit(table)
+
+
+def test_a_fit_ends_in_time_and_leaves_no_files(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    table = er.scan(folder / "label-*.parquet", target="label")
+    with pytest.warns(match="max_time"):
+        machine = er.SVM(max_time=1e-3, tol=1e-13).fit(table)
+    assert machine.stopped_ == "max_time"
+    assert list(tmp_path.iterdir())
+    del machine, table
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_k_means_from_given_means_are_those_of_memory(folder):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    start = X[[0, 100, 200]]
+    found = er.KMeans(3, init=start).fit(table)
+    expected = er.KMeans(3, init=start).fit(X, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-9)
+    assert found.inertia_ == pytest.approx(expected.inertia_, rel=1e-9)
+    np.testing.assert_array_equal(np.asarray(found.predict(table)), expected.labels_)
+    chosen = er.KMeans(3, random_state=0).fit(table)
+    assert chosen.inertia_ <= 1.01 * er.KMeans(3, random_state=0).fit(X, sample_weight=WEIGHTS).inertia_
+
+
+def test_a_mixture_climbs_to_that_of_memory(folder):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    found = er.GaussianMixture(2, random_state=0, tol=1e-7).fit(table)
+    expected = er.GaussianMixture(2, random_state=0, tol=1e-7).fit(X, sample_weight=WEIGHTS)
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, abs=1e-4)
+    assert np.all(np.diff(found.history_["log_likelihood"]) > -1e-9)
+    np.testing.assert_allclose(
+        np.asarray(found.predict_proba(table)), found.predict_proba(pl.DataFrame(X, schema=NAMES))
+    )
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_principal_directions_are_those_of_memory(folder, center):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    found = er.PCA(3, center=center).fit(table)
+    expected = er.PCA(3, center=center).fit(X, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
+    np.testing.assert_allclose(found.explained_variance_, expected.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(np.asarray(found.transform(table)), expected.transform(X), atol=1e-7)
+
+
+def test_learn_takes_a_sample_of_a_table_that_is_larger_than_memory(folder):
+    with er.config(memory="600KB"):
+        found = er.learn(str(folder / "label-*.parquet"), target="label", machines=["logistic"], drop=["w"])
+    assert any("larger than the memory budget" in warning for warning in found.warnings)
+    assert found.test.scores[0].value > 0.7
+    whole = er.learn(str(folder / "label-*.parquet"), target="label", machines=["logistic"], drop=["w"])
+    assert whole.train_rows == int(0.8 * ROWS)
+
+
+@pytest.mark.parametrize(
+    "machine", [er.BoostingClassifier(n_estimators=5), er.BoostingRegressor(n_estimators=5)], ids=repr
+)
+def test_boosted_trees_are_those_of_memory(tmp_path, machine):
+    rows = random.normal(size=(140_000, 3))
+    assert TeamGrower.shares(*rows.shape) > 1  # else they are kept in memory
+    y = (rows[:, 0] + random.normal(size=len(rows)) > 0).astype(int)
+    pl.DataFrame(rows, schema=["a", "b", "c"]).with_columns(y=y).write_parquet(tmp_path / "rows.parquet")
+    expected = machine.fit(pl.DataFrame(rows, schema=["a", "b", "c"]), y).packed_
+    table = er.scan(tmp_path / "rows.parquet", target="y")
+    with er.config(memory="4MB"):
+        machine.fit(table)
+        answers = np.asarray(machine.predict(table))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(machine.packed_[name], values)
+    np.testing.assert_array_equal(answers, machine.predict(pl.DataFrame(rows, schema=["a", "b", "c"])))
