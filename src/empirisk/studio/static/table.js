@@ -64,7 +64,7 @@ export async function tableView(place, name) {
   const head = make("details", {class: "card"}, make("summary", {}, `The first ${table.head.length} rows`), make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, table.columns.map(one => make("th", {scope: "col"}, one.name)))), make("tbody", {}, table.head.map(row => make("tr", {}, row.map(cell => make("td", {}, cell))))))));
   drawTargets();
   drawColumns();
-  place.replaceChildren(make("p", {class: "crumbs"}, make("a", {href: "#"}, "All tables and runs")), title, make("p", {class: "soft"}, `${table.rows.toLocaleString("en")} rows, ${table.width} columns. Is a type wrong? Choose another.`),
+  place.replaceChildren(make("p", {class: "crumbs"}, make("a", {href: "#"}, "All tables and runs")), title, make("p", {class: "soft"}, `${table.rows.toLocaleString("en")} rows, ${table.width} columns${table.described < table.rows ? `, described by ${table.described.toLocaleString("en")} of the rows` : ""}. Is a type wrong? Choose another.`),
     make("div", {class: "split"}, make("div", {class: "stack"}, make("div", {class: "card"}, columns), head, make("div", {class: "card"}, make("h2", {}, "The same elsewhere"), code)), panel));
   await update();
 }

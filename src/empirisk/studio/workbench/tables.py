@@ -21,7 +21,8 @@ KEPT = 3  # tables in memory: the one that is looked at, and those before it
 FEW_ROWS = 8  # rows that are shown as they are
 MOST_COLUMNS = 300  # of a page: a longer list is not read
 MOST_CELLS = 5000  # that any answer holds
-NOTE_ROWS = 20_000  # rows, from the first, in which leaks and copies are looked for
+NOTE_ROWS = 5000  # rows, from the first, in which leaks and copies are looked for
+SAMPLE_ROWS = 20_000  # rows, from all over the table, by which columns of a longer one are described
 
 
 def version(source: str) -> float:
@@ -38,15 +39,20 @@ def frame_of(source: str, changed: float) -> pl.DataFrame:
 @lru_cache(maxsize=KEPT)
 def described(source: str, changed: float) -> dict[str, dict[str, Any]]:
     """Every column of a table, as it is guessed."""
-    frame = frame_of(source, changed)
+    frame = spread_out(frame_of(source, changed))
     return {column.name: column_told(frame[column.name], column) for column in understand(frame).columns[:MOST_COLUMNS]}
 
 
 @lru_cache(maxsize=256)
 def corrected(source: str, changed: float, name: str, kind: str) -> dict[str, Any]:
     """One column, taken for another kind than was guessed."""
-    series = frame_of(source, changed)[name]
-    return column_told(series, understand(pl.DataFrame([series]), types={name: kind}).columns[0])
+    frame = spread_out(frame_of(source, changed).select(name))
+    return column_told(frame[name], understand(frame, types={name: kind}).columns[0])
+
+
+def spread_out(frame: pl.DataFrame) -> pl.DataFrame:
+    """At most about so many rows, from all over a table."""
+    return frame.gather_every(-(-frame.height // SAMPLE_ROWS)) if frame.height > SAMPLE_ROWS else frame
 
 
 def column_told(series: pl.Series, column: Column) -> dict[str, Any]:
@@ -81,6 +87,7 @@ def told(name: str, source: str, types: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": name,
         "rows": frame.height,
+        "described": spread_out(frame).height,
         "width": frame.width,
         "columns": list(columns.values()),
         "head": [[shown(value) for value in row] for row in head.rows()],
