@@ -20,6 +20,7 @@ from empirisk.tables.understanding.column import Column
 KEPT = 3  # tables in memory: the one that is looked at, and those before it
 FEW_ROWS = 8  # rows that are shown as they are
 MOST_COLUMNS = 300  # of a page: a longer list is not read
+MOST_WARNINGS = 20  # that are listed: more are not read
 MOST_CELLS = 5000  # that any answer holds
 NOTE_ROWS = 5000  # rows, from the first, in which leaks and copies are looked for
 SAMPLE_ROWS = 20_000  # rows, from all over the table, by which columns of a longer one are described
@@ -104,7 +105,7 @@ def notes(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
         "task": found.target.task,
         "reason": found.target.reason,
         "classes": None if found.classes is None else len(found.classes),
-        "warnings": list(found.warnings)[:20],
+        "warnings": list(found.warnings)[:MOST_WARNINGS],
         "train": len(found.train),
         "test": len(found.test),
         "folds": len(found.folds),
