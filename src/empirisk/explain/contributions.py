@@ -48,19 +48,20 @@ def contributions(model: Any, table: Any) -> Array:
     by_column = np.concatenate([np.einsum("rno,nc->rco", part, sources.astype(np.float64)) for part in parts])
     if not model.classes:
         return by_column[:, :, 0]
-    said = np.searchsorted(np.asarray(model.classes), model.pipeline[-1].predict(X))
+    said = np.searchsorted(np.asarray(model.classes), model.predict_encoded(X))
     if by_column.shape[2] == 1:  # of two classes, the second
         return by_column[:, :, 0] * np.where(said == 1, 1.0, -1.0)[:, None]
     return by_column[np.arange(rows), :, said]
 
 
 def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
-    """The columns that move each prediction most, in words.
+    """The columns that move each prediction most, in words: for which class, or what number, and in which unit.
 
     >>> found = er.learn("iris", machines=["tree"])
     >>> reasons(found.model, er.tables.read("iris").head(1))
-    ['petal_length=1.4 +0.667']
+    ['for setosa (probability): petal_length=1.4 +0.667']
     """
+    said, unit = model.predict(frame), unit_of(model)
     values, columns = contributions(model, frame), [column.name for column in model.schema.used]
     found = []
     for row, added in enumerate(values):
@@ -70,8 +71,19 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
             f"{'-' if added[place] < 0 else '+'}{number(abs(added[place]))}"
             for place in order
         ]
-        found.append("; ".join(named))
+        what = f"for {said[row]}" if model.classes else model.target.name
+        found.append(f"{what} ({unit}): {'; '.join(named)}" if named else "")
     return found
+
+
+def unit_of(model: Any) -> str:
+    """The unit of contributions: that of the target, probability for trees and forests, log odds or margins else."""
+    if not model.classes:
+        return "its unit"
+    machine = next(one for _, one in _voices(model.machine))
+    if is_grown(machine) and getattr(machine, "baseline_", None) is None:
+        return "probability"
+    return "log odds" if hasattr(machine, "predict_proba") else "margin"
 
 
 def _voices(machine: Any) -> list[tuple[float, Any]]:

@@ -30,6 +30,8 @@ DEEP_ROWS = 8_000
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
 QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
 MAX_PRODUCTS = 1000  # columns: their normal matrix is factored in no time
+#: Columns from which one that takes few of them plays, and where they are many for the rows.
+WIDE_COLUMNS, MIN_WIDE, WIDE_ROWS = 500, 50, 4
 MANY_COLUMNS = 50  # of so many a fifth is enough for a small tree
 #: Fewer rows teach a network less than they teach trees.
 NETWORK_ROWS = 3_000
@@ -351,6 +353,16 @@ def _logistic(size: Size) -> list[Any]:
     return [er.LogisticRegression(C=C, tol=TOL) for C in (TEXT_C[0] if size.texts else (0.1, 0.01, 1.0, 10.0))]
 
 
+def _few_columns(size: Size) -> str:
+    wide = size.columns >= WIDE_COLUMNS or (size.columns >= MIN_WIDE and size.columns * WIDE_ROWS > size.rows)
+    return _many_classes(size) or _too_long(size) or ("" if wide else "it is for tables with many columns")
+
+
+def _sparse_logistic(size: Size) -> list[Any]:
+    # From the C at which the first columns come in, in steps of about three.
+    return [er.LogisticRegression(penalty="l1", C=C, tol=TOL) for C in (0.1, 0.03, 0.3, 1.0)]
+
+
 def _linear_svms(size: Size) -> list[Any]:
     # In steps of ten around the C at which rows of variance one begin to be told apart, the usual one first.
     return [er.SVM(C=C, tol=TOL) for C in (TEXT_C[1] if size.texts else (0.1, 0.001, 0.01, 1.0))]
@@ -371,6 +383,7 @@ CLASSIFIERS = _everyone(
         Candidate("baseline", "Always the most frequent class", lambda s: [DummyClassifier()], turn=AT_ONCE),
         Candidate("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()], fair=True),
         Candidate("logistic", "Logistic regression", _logistic, turn=EARLY),
+        Candidate("l1_logistic", "Sparse logistic regression", _sparse_logistic, _few_columns, turn=SOON),
         Candidate("svm", "Linear support vector machine", _linear_svms, _many_classes, _approximated),
     ],
     Candidate(
