@@ -5,6 +5,7 @@
 # make bounds  every compiled loop once with its indices checked
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
+# make docs    build the site into docs/_build/html, without the network
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
 
 PYTHON ?= python3
@@ -12,6 +13,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 RIVALS := .venv/.rivals-installed
 LEARNS := .venv/.learns-installed
+DOCS := .venv/.docs-installed
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 # One thread per test process: the processes already share out the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1 NUMBA_NUM_THREADS=1
@@ -19,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 TABLE ?= breast_cancer
 MINUTES ?= 10
 
-.PHONY: learn test test-all check style types bounds fuzz browser format stubs bench clean
+.PHONY: learn test test-all check style types bounds fuzz browser format stubs docs bench clean
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE) --force
@@ -68,6 +70,10 @@ format: $(INSTALLED)
 stubs: $(INSTALLED)
 	$(BIN)/python -m tools.stubs
 
+docs: $(DOCS)
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks $(FAMILY)
 
@@ -86,10 +92,14 @@ $(LEARNS): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve]'
 	@touch $@
 
+$(DOCS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 $(RIVALS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rivals]'
 	@touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist docs/_build docs/reference
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

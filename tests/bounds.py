@@ -201,6 +201,12 @@ def tree_fits() -> Fits:
         yield f"boosting {loss}", fit(er.BoostingRegressor(loss, n_estimators=3, subsample=0.7, max_features=2), FRAME)
     for loss in ("logistic", "exponential"):
         yield f"boosting {loss}", fit(er.BoostingClassifier(loss, n_estimators=3, early_stopping=True), FRAME, TWO)
+    for loss in ("squared", "poisson"):
+        yield (
+            f"additive {loss}",
+            fit(er.AdditiveRegressor(loss, n_bags=2, max_iter=2, min_samples_leaf=1), X, np.arange(30.0)),
+        )
+    yield "additive of categories", fit(er.AdditiveClassifier(n_bags=2, max_iter=2, min_samples_leaf=1), FRAME, TWO)
     yield "boosting on few bins", fit(er.BoostingRegressor(n_estimators=2, max_bins=8), X)
     large = np.tile(X, (1200, 1))  # large enough for threads that meet
     yield "boosting in a team", fit(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=4), large, np.tile(TWO, 1200))

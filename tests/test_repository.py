@@ -16,6 +16,7 @@ import pytest
 
 import empirisk as er
 from tests.public import EXPORTS
+from tools import reference
 from tools.stubs import stubs
 
 ROOT = Path(__file__).parent.parent
@@ -281,10 +282,26 @@ def test_pins_are_plain_and_complete():
     assert {re.match(r"[\w-]+", requirement)[0] for requirement in wanted} <= set(pins)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/problems.md"])
+#: Pages whose blocks of Python run one after the other, as a reader would paste them.
+RUNNING = ["README.md", "docs/index.md", "docs/problems.md", "docs/start/library.md", "docs/start/certificates.md"]
+
+
+@pytest.mark.parametrize("page", RUNNING)
 def test_the_code_on_the_page_runs(page):
+    names = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL):
-        exec(block, {})
+        exec(block, names)
+
+
+def test_every_public_name_has_a_page_of_the_reference():
+    listed = {name: value for _, names in reference.pages().values() for name, value in map(_named, names)}
+    public = dict(map(_named, (f"empirisk.{name}" for name in EXPORTS)))
+    missing = {name for name, value in public.items() if name not in listed and value not in listed.values()}
+    assert not missing
+
+
+def _named(name):
+    return name, attrgetter(name.removeprefix("empirisk."))(er)
 
 
 def test_the_readme_begins_with_what_an_analyst_types_and_sees():

@@ -377,6 +377,7 @@ KINDS = {
     "tree": er.TreeRegressor(),
     "forest": er.ForestClassifier(n_estimators=10**6),
     "boosting": er.BoostingClassifier(n_estimators=10**6),
+    "additive": er.AdditiveClassifier(max_iter=10**6, tol=0.0, n_iter_no_change=10**6),
     "AdaBoost": er.AdaBoostClassifier(n_estimators=10**6),
     "bagging": er.BaggingClassifier(er.SVM(), n_estimators=10**6),
     "k-means": er.KMeans(20, n_init=1000, random_state=0),

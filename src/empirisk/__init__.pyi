@@ -25,6 +25,7 @@ from empirisk.ensembles.votes import VoteClassifier as VoteClassifier
 from empirisk.ensembles.votes import VoteRegressor as VoteRegressor
 from empirisk.evaluation.compare import compare as compare
 from empirisk.evaluation.evaluate import evaluate as evaluate
+from empirisk.exports.write import export as export
 from empirisk.files.models import load as load
 from empirisk.files.models import save as save
 from empirisk.fits.constraint import Constraint as Constraint
@@ -62,6 +63,8 @@ from empirisk.projections.pca import PCA as PCA
 from empirisk.scale.scan import scan as scan
 from empirisk.settings import config as config
 from empirisk.theory.luck import luck as luck
+from empirisk.trees.additive.machines import AdditiveClassifier as AdditiveClassifier
+from empirisk.trees.additive.machines import AdditiveRegressor as AdditiveRegressor
 from empirisk.trees.boosting import BoostingClassifier as BoostingClassifier
 from empirisk.trees.boosting import BoostingRegressor as BoostingRegressor
 from empirisk.trees.forest import ForestClassifier as ForestClassifier

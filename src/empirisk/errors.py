@@ -9,6 +9,18 @@ from itertools import chain, dropwhile
 from types import FrameType
 from typing import Any
 
+__all__ = [
+    "EmpiriskError",
+    "Interrupted",
+    "MissingExtra",
+    "NotAKernel",
+    "NotSeparable",
+    "NotWritten",
+    "TooLarge",
+    "UnknownParameter",
+    "Unsuitable",
+]
+
 #: Letters of what others wrote, and words of a list, that a sentence shows: it stays one sentence.
 LETTERS, WORDS = 80, 8
 #: The packages that may stand between a fit and the line that asked for it.

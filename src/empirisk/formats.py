@@ -4,6 +4,8 @@ import math
 import re
 from typing import Any
 
+from empirisk.errors import EmpiriskError
+
 #: Letters that steer a terminal or turn the direction of reading, ends of lines, and halves of letters.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BUT_LINES = re.compile("(?![\n\t])" + _STEERING.pattern)
@@ -83,3 +85,19 @@ def printable(text: str, lines: bool = False) -> str:
     a\\x1b[31mb
     """
     return (_BUT_LINES if lines else _STEERING).sub(lambda one: one[0].encode("unicode_escape").decode(), text)
+
+
+#: Seconds of a unit of time.
+UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def seconds_of(limit: str) -> float:
+    """Seconds from text such as "90", "60s", "5m" or "1h".
+
+    >>> seconds_of("5m")
+    300.0
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", limit)
+    if match is None:
+        raise EmpiriskError(f"time={limit!r} is not a time; write it like 60s, 5m or 1h.")
+    return float(match[1]) * UNITS[match[2]]

@@ -95,6 +95,19 @@ class WeightedMembers(Protocol):
         ...
 
 
+class Contributes(Protocol):
+    """A fitted machine whose f is a constant and a sum of what each column adds."""
+
+    def contributions(self, X: Any, /) -> NDArray[np.float64]:
+        """What each column adds to each output, rows x columns x outputs."""
+        ...
+
+
+def has_contributions(machine: Any) -> TypeGuard[Contributes]:
+    """Whether a machine says itself what each column adds to f."""
+    return hasattr(machine, "contributions")
+
+
 def is_map(features: Any) -> TypeGuard[FeatureMap]:
     """Whether features are an explicit map, not a kernel.
 

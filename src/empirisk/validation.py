@@ -11,6 +11,8 @@ from empirisk.errors import EmpiriskError
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: What NumPy says of a word among numbers.
 OF_WORDS = "could not convert string to float"
+#: What scikit-learn says of NaN in a table.
+OF_MISSING = "Input X contains NaN"
 
 
 def validate_data(estimator: Any, X: Any = "no_validation", y: Any = "no_validation", **rules: Any) -> Any:
@@ -22,6 +24,26 @@ def validate_data(estimator: Any, X: Any = "no_validation", y: Any = "no_validat
         # Whether y holds them is asked where there are words alone: NumPy warns of complex numbers that are made real.
         in_y = str(problem).startswith(OF_WORDS) and rules.get("y_numeric") and _holds_words(y)
         _name_words(problem, "y" if in_y else "X")
+        _name_missing(problem, type(estimator).__name__)
+        raise
+
+
+def _name_missing(problem: ValueError, machine: str) -> None:
+    """Raise a sentence about missing values that names what takes them here, and what fills them in."""
+    if machine and str(problem).startswith(OF_MISSING):
+        raise EmpiriskError(
+            f"Input X contains NaN, and {machine} takes no missing values; trees do (er.BoostingClassifier, "
+            "er.ForestRegressor and so on), er.learn fills them in by itself, and sklearn.impute.SimpleImputer does so "
+            "in a pipeline before this machine."
+        ) from problem
+
+
+def assert_all_finite(values: Any, input_name: str, estimator_name: str) -> None:
+    """`sklearn.utils.assert_all_finite`, with a sentence about missing values that names our own remedies."""
+    try:
+        validation.assert_all_finite(values, input_name=input_name, estimator_name=estimator_name)
+    except ValueError as problem:
+        _name_missing(problem, estimator_name)
         raise
 
 

@@ -115,6 +115,8 @@ FORMS = {
     er.TreeRegressor(random_state=0): (*TREE, {"criterion": "absolute"}),
     er.ForestClassifier(3, random_state=0): (*ENSEMBLE, {"bootstrap": False}),
     er.ForestRegressor(3, random_state=0): (*ENSEMBLE, {"bootstrap": False}),
+    er.AdditiveClassifier(n_bags=2, max_iter=3, random_state=0): (*PLAIN, {"interactions": 0}),
+    er.AdditiveRegressor(n_bags=2, max_iter=3, random_state=0): (*PLAIN, {"loss": "huber"}),
     er.BoostingClassifier(n_estimators=3, random_state=0): (*ENSEMBLE, {"early_stopping": True}),
     er.BoostingRegressor(n_estimators=3, random_state=0): (*ENSEMBLE, {"early_stopping": True}),
     er.AdaBoostClassifier(n_estimators=3, random_state=0): (*PLAIN, {"estimator": LINEAR}, {"n_estimators": 2}),

@@ -72,7 +72,7 @@ def test_shapley_values_of_boosting_and_of_a_file(tmp_path, monkeypatch):
 
 def test_others_have_no_contributions():
     model, frame = learned("neighbours", "amount")
-    with pytest.raises(EmpiriskError, match="they exist for linear machines, trees, forests and boosting"):
+    with pytest.raises(EmpiriskError, match="they exist for linear machines, additive machines, trees"):
         model.explain(frame)
 
 

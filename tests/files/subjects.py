@@ -208,6 +208,8 @@ def subjects() -> dict[str, Subject]:
         "adaboost of machines": machine(er.AdaBoostClassifier(er.LogisticRegression(), n_estimators=2)),
         "tree of categories": categories(er.TreeClassifier(max_depth=2)),
         "forest of categories": categories(er.ForestClassifier(2, max_depth=2, random_state=0)),
+        "additive of categories": categories(er.AdditiveClassifier(n_bags=2, max_iter=2, min_samples_leaf=1)),
+        "additive of three": machine(er.AdditiveClassifier(n_bags=2, max_iter=2, min_samples_leaf=1), three_classes),
         "boosting of categories": categories(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=3)),
         "scalers": machine(
             make_pipeline(

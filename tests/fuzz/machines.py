@@ -175,6 +175,18 @@ def _boosting(cls: type, random: Random) -> Drawn:
     return Drawn(cls(loss, n_estimators=FEW, **options))
 
 
+def _additive(cls: type, random: Random) -> Drawn:
+    loss = (
+        "logistic" if issubclass(cls, er.AdditiveClassifier) else of(random, "squared", "squared", "huber", "poisson")
+    )
+    options = {
+        "interactions": of(random, 0, 2),
+        "min_samples_leaf": of(random, None, 1),
+        "learning_rate": of(random, 0.2, 1.0),
+    }
+    return Drawn(cls(loss, n_bags=2, max_iter=FEW, random_state=0, **options))
+
+
 def _adaboost(cls: type, random: Random) -> Drawn:
     member = of(random, None, None, er.LogisticRegression(), er.TreeClassifier(max_depth=2))
     return Drawn(cls(member, FEW, learning_rate=of(random, 1.0, 0.5), random_state=0))
@@ -363,6 +375,8 @@ FAMILIES: tuple[tuple[str, Maker], ...] = (
     ("ForestRegressor", _forest),
     ("BaggingClassifier", _bagging),
     ("BaggingRegressor", _bagging),
+    ("AdditiveClassifier", _additive),
+    ("AdditiveRegressor", _additive),
     ("BoostingClassifier", _boosting),
     ("BoostingRegressor", _boosting),
     ("AdaBoostClassifier", _adaboost),

@@ -77,7 +77,8 @@ class Kinds:
     def can_vote(self, setting):
         return True
 
-    def votes(self, members):
+    def votes(self, voters, folds):
+        members = [one.machine for one in voters]
         return [Setting(members[0].kind, 0, tuple(members[:2]))]
 
     def reads_codes(self, setting):

@@ -12,7 +12,7 @@ import empirisk as er
 from empirisk.league import candidates
 from empirisk.league.fold import limit, was_cut
 from empirisk.league.records import CandidateResult
-from empirisk.league.vote import can_vote, join, votes
+from empirisk.league.vote import best_weights, can_vote, join, votes
 from empirisk.tables.model import settings_of
 
 
@@ -34,6 +34,31 @@ def test_members_that_are_fitted_are_joined_as_they_are():
     assert joined.estimators_[0] is fitted[0]
     assert joined.weights_.tolist() == [2 / 3, 1 / 3]
     np.testing.assert_array_equal(joined.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+def test_weights_are_those_with_the_least_loss_of_the_answers(classes):
+    random = np.random.default_rng(0)
+    if classes:
+        truth = random.integers(classes, size=200)
+        said = [0.2 * random.dirichlet(np.ones(classes), 200) + 0.8 * np.eye(classes)[(truth + wrong) % classes]
+                for wrong in (random.random((3, 200)) < [[0.1], [0.2], [0.3]]).astype(int)]  # fmt: skip
+    else:
+        truth = random.normal(size=200)
+        said = [truth + size * random.normal(size=200) for size in (0.5, 0.6, 1.0)]
+
+    def loss(weights):
+        mean = sum(weight * one for weight, one in zip(weights, said, strict=False)) / sum(weights)
+        if not classes:
+            return np.mean((mean - truth) ** 2)
+        return -np.log(np.maximum(mean[np.arange(200), truth], 1e-6)).mean()
+
+    best = best_weights((said, truth), classes)
+    steps = [(k, 10 - k) for k in range(1, 10)]
+    steps += [(a, b, 6 - a - b) for a in range(1, 5) for b in range(1, 6 - a)]
+    assert loss(best[0]) == pytest.approx(min(map(loss, steps)))
+    assert loss(best[0]) <= min(loss((1, 1)), loss((1, 1, 1)))
+    assert [vote.weights for vote in votes([er.Ridge()] * 3, 0, (said, truth))] == best if not classes else True
 
 
 def test_classes_need_probabilities():

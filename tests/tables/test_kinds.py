@@ -22,6 +22,7 @@ TEXTS = {
     "date": [f"{day % 28 + 1:02d}.12.2020" for day in range(60)],
     "category": ["red", "green", "blue"] * 20,
     "several": ["web;phone", "phone; web", "web", "shop;web;phone", "phone", ""] * 10,
+    "sequence": ["".join("ACGT"[(k * 7 + place * (k % 5 + 1)) % 4] for place in range(6 + k % 3)) for k in range(60)],
     "text": [f"the {word} thing number {k} broke today" for k, word in enumerate(["red", "old", "new"] * 20)],
 }
 

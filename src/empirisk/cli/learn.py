@@ -15,8 +15,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from empirisk.errors import EmpiriskError, typed
-from empirisk.formats import metric_name, number, printable
+from empirisk.errors import EmpiriskError, listed, typed
+from empirisk.formats import metric_name, number, printable, seconds_of
 from empirisk.league import Job, Learned, Listener, Request
 from empirisk.league.records import CandidateResult
 from empirisk.league.unsupervised import Described, describe
@@ -25,10 +25,10 @@ from empirisk.settings import holding
 MIN_SECONDS = 0.1  # time limit at the least, where the imports have used all of it: an error would say less
 TITLE_LETTERS = 31  # letters of the longest title of a machine
 COMPILING = "compiling, once"
+NOTHING_LEARNED = 3  # exit status where a model was written, but no machine had the time to learn
 PROOF_LETTERS = len("gap 1e-05")
 MAX_NAME_LETTERS = 12  # letters of a score's name in words; longer ones go by their short name
 SCORES = "accuracy, bacc, auc, ap, f1, precision, recall or logloss for classes; rmse, mae, mape or r2 for numbers"
-UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 
 def command(
@@ -38,7 +38,7 @@ def command(
         typer.Argument(help="A CSV, TSV, Parquet, Arrow, JSON-lines or XLSX file, a folder of Parquet, - or a name."),
     ],
     *,
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="The column to predict.")] = None,
     no_target: Annotated[bool, typer.Option("--no-target", help="Find clusters and strange rows instead.")] = False,
     metric: Annotated[str | None, typer.Option(help=f"The score that decides: {SCORES}.")] = None,
     test: Annotated[float, typer.Option(help="Share of the rows held out for the test.")] = 0.2,
@@ -61,12 +61,15 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Learn a table: train, select, test on held-out rows, and write a model and a report."""
+    """Learn a table: train, select, test on held-out rows, and write a model and a report.
+
+    The exit status is 3 where no machine had the time to learn, and the model always says the same.
+    """
     given = dict(locals())
     out, begin = place(out, table), context.obj.begin
     console = Console(quiet=quiet or as_json, highlight=False)
     console.soft_wrap = not console.is_terminal  # lines in a file are not broken at the width of a terminal
-    limit = None if time is None else seconds(time)
+    limit = None if time is None else seconds_of(time)
     # These options are written as text in a shell, and converted to the types of the library.
     given["machines"] = None if machines is None else [name.strip() for name in machines.split(",")]
     given["drop"] = [name for entry in drop or [] for name in entry.split(",")]
@@ -74,8 +77,9 @@ def command(
     given["missing"] = [value for entry in missing or [] for value in entry.split(",")]
     given["time"] = None if limit is None else left(limit, begin)
     given |= {"data": table, "out": out, "header": not no_header}
-    if no_target and target is not None:
-        raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
+    given["target"] = only_one(target or [])
+    if no_target and target:
+        raise EmpiriskError(f"--target={target[0]!r} and --no-target contradict each other; give one of them.")
     with Screen(console, begin, limit) as screen, holding(typed, context.obj.command):
         if no_target:
             found: Any = describe(**{name: given[name] for name in signature(describe).parameters})
@@ -88,6 +92,8 @@ def command(
     console.print(text("Wrote ", (files["model"], "bold"), " and ", (files["report"], "bold"), after))
     if as_json:
         typer.echo(json.dumps({**about, **files}, indent=1))
+    if getattr(found, "nothing_learned", False):
+        raise typer.Exit(NOTHING_LEARNED)
 
 
 def text(*parts: str | tuple[str, str], **options: Any) -> Text:
@@ -100,7 +106,7 @@ def _tell(console: Console, found: Described) -> dict[str, Any]:
     """Print the clusters of a table without a target, and return the result as a dictionary for JSON."""
     console.print(text((found.name, "bold"), f": {found.summary()}"))
     for cluster in found.clusters:
-        apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
+        apart = "; ".join(cluster.words)
         console.print(text(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}"))
 
     return {
@@ -264,6 +270,20 @@ def place(out: Path | None, table: str) -> Path:
     return out.with_suffix("") if out.suffix == ".model" else out
 
 
+def only_one(targets: list[str]) -> str | None:
+    """The target, if there is one.
+
+    >>> only_one(["price"])
+    'price'
+    """
+    if len(targets) > 1:
+        raise EmpiriskError(
+            f"--target was given {len(targets)} times ({listed(list(map(repr, targets)))}), but a model predicts one "
+            "column; run learn once for each, with another --out."
+        )
+    return targets[0] if targets else None
+
+
 def kinds(entries: list[str]) -> dict[str, str]:
     """The kinds of columns, from entries such as "zip=category,age=number".
 
@@ -282,15 +302,3 @@ def kinds(entries: list[str]) -> dict[str, str]:
 def left(limit: float, begin: float) -> float:
     """Seconds that are left of a limit since the command began, at least `MIN_SECONDS`; a bad limit stays as it is."""
     return limit if limit <= 0 else max(limit - (perf_counter() - begin), MIN_SECONDS)
-
-
-def seconds(limit: str) -> float:
-    """Seconds from text such as "90", "60s", "5m" or "1h".
-
-    >>> seconds("5m")
-    300.0
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", limit)
-    if match is None:
-        raise EmpiriskError(f"time={limit!r} is not a time; write it like 60s, 5m or 1h.")
-    return float(match[1]) * UNITS[match[2]]

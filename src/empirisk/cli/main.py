@@ -1,6 +1,7 @@
 """The command ``empirisk``. Modules are imported when their command runs, so that ``--help`` is fast."""
 
 import os
+import re
 import shlex
 import sys
 from importlib import import_module
@@ -20,10 +21,18 @@ COMMANDS = {
     "predict": "Predict the rows of a table with a model.",
     "score": "Score a model on new rows, and say whether they look like the old.",
     "show": "Show what a model is: machine, scores, columns, equation.",
+    "export": "Write a model for other programs: ONNX, Python or SQL.",
     "serve": "Answer predictions over HTTP on this machine.",
     "studio": "Learn and play in the browser.",
     "datasets": "List the bundled tables.",
 }
+
+
+#: Options of the library at the beginning of a sentence, which have two dashes in a shell.
+OPTIONS = (
+    r"^(target|metric|test|folds|groups|time_order|machines|time|balance|drop|types|missing|jobs|seed|out|test_file"
+    r"|refit|force)(=|:| is| has)"
+)
 
 
 class Typed(NamedTuple):
@@ -61,7 +70,7 @@ def told(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory; give fewer rows."
     if isinstance(error, EmpiriskError):
-        return str(error)
+        return re.sub(OPTIONS, lambda found: f"--{found[1].replace('_', '-')}{found[2]}", str(error))
     if isinstance(error, OSError) and error.strerror:
         place = f" {error.filename!r}" if error.filename else ""
         return f"reading or writing{place} failed ({error.strerror}); make room, or choose another place."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from empirisk.clusters.lloyd import (
 from empirisk.clusters.product_rows import ROUNDING
 from empirisk.clusters.rows import in_least_room, is_long, keys, nearest, rows_of, some_rows_of
 from empirisk.contract.arguments import check_count, check_flag, check_time
+from empirisk.contract.elsewhere import blockwise, elsewhere
 from empirisk.contract.features import FLOATS, Features, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
@@ -122,7 +124,7 @@ class KMeans(
     cluster_centers_ : array, k x d
         The means; behind a kernel, ``dual_coef_`` holds the weights of the rows ``support_vectors_`` in each instead.
     labels_ : array of n
-        The cluster of each row.
+        The cluster of each row; empty where the rows are not in memory: `predict` gives them block by block.
     inertia_ : float
         The weighted sum of squared distances to the means.
     n_iter_ : int
@@ -196,6 +198,11 @@ class KMeans(
     @all_or_nothing
     def _fit(self, X, y, sample_weight, last: NDArray | None) -> KMeans:
         """Fit from the ``last`` means, or clusters of the rows, if they are given."""
+        there = elsewhere(X)
+        if there is not None:
+            import_module("empirisk.scale.clusters").fit_kmeans(self, there, sample_weight)
+            warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
+            return self
         deadline = Deadline(self.max_time)
         design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
@@ -457,6 +464,7 @@ class KMeans(
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
+    @blockwise
     @single_threaded_blas()
     def predict(self, X: Any) -> NDArray[Any]:
         """The cluster whose mean is nearest, for each row."""
@@ -465,6 +473,7 @@ class KMeans(
             return nearest(design_of(self._mapped(X)), self.cluster_centers_)[0]
         return (self.squares_of_means_ - 2 * self._products(X)).argmin(axis=1).astype(np.int32)
 
+    @blockwise
     @single_threaded_blas()
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance of each row to each mean."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from empirisk.clusters.expectation import ColumnMoments, Mixture, Moments
 from empirisk.clusters.lloyd import TooFew, draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_flag, check_number, check_time
+from empirisk.contract.elsewhere import blockwise, elsewhere
 from empirisk.contract.inputs import generator
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
@@ -186,6 +188,11 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
     @all_or_nothing
     def _fit(self, X, y, sample_weight, last: Mixture | None) -> GaussianMixture:
         """Fit from the ``last`` mixture, if it is given and of as many columns."""
+        there = elsewhere(X)
+        if there is not None:
+            import_module("empirisk.scale.clusters").fit_mixture(self, there, sample_weight)
+            warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
+            return self
         deadline = Deadline(self.max_time)
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
@@ -360,11 +367,13 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         check_is_fitted(self)
         return validate_data(self, X, dtype=FLOATS, reset=False)
 
+    @blockwise
     def predict_proba(self, X: ArrayLike) -> Array:
         """The share of each component in the density of each row."""
         shares = self._shares(self._rows(X))
         return np.exp(shares - logsumexp(shares, axis=1, keepdims=True))
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The component with the largest share."""
         return self.predict_proba(X).argmax(axis=1)
@@ -373,6 +382,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         """The component of each row, after a fit to them."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
+    @blockwise
     def score_samples(self, X: ArrayLike) -> Array:
         """log p(x) of each row: low values are anomalies."""
         return self._log_density(self._rows(X))

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import parallel_map
-from empirisk.validation import unmasked
+from empirisk.validation import assert_all_finite, unmasked
 
 Array = NDArray[np.float64]
 #: The largest number in X and in y, the largest weight and C lie between the inverse of this and this: a sum of
@@ -79,7 +79,7 @@ def as_numbers(y: Any) -> Array:
         numbers = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise EmpiriskError(f"y holds what is no number ({error}); give numbers, or take a classifier.") from error
-    assert_all_finite(numbers, input_name="y")
+    assert_all_finite(numbers, input_name="y", estimator_name="")
     return numbers
 
 

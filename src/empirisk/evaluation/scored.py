@@ -1,18 +1,42 @@
 """Scores of classes: which rows belong to one, how high each was scored for it, and what every threshold finds."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
 
 from empirisk.contract.inputs import Array, check_weights
 from empirisk.errors import EmpiriskError, listed
+from empirisk.evaluation.answers import answers_of
 
 
 def is_result(value: Any) -> bool:
     """Whether a value is the result of an evaluation, which holds both the truth and the predictions."""
     return hasattr(value, "truth") and hasattr(value, "predictions")
+
+
+def of_machine(truth: Any, scores: Any, y: Any) -> tuple[Any, Any]:
+    """The truth and the scores as they are; for a fitted machine, its rows and ``y``, what it says of them.
+
+    >>> machine = er.NearestCentroid().fit([[0.0], [1.0]], ["a", "b"])
+    >>> of_machine(machine, [[0.2], [0.9]], ["a", "b"])[0].predictions
+    array(['a', 'b'], dtype='<U1')
+    """
+    if not hasattr(truth, "predict"):
+        if y is not None:
+            raise EmpiriskError("y goes with a fitted machine and its rows; without one, give the truth and scores.")
+        return truth, scores
+    if scores is None or y is None:
+        raise EmpiriskError("A machine is drawn on rows with known values: give the machine, X and y.")
+    machine = getattr(truth, "pipeline", truth)  # what `learn` returns holds one, from tables to predictions
+    classes = np.asarray(machine.classes_) if is_classifier(machine) else None
+    found = answers_of(machine, scores, classes)
+    known: dict[str, Any] = {"truth": np.asarray(y), "classes": classes, "weights": None}
+    said = {name: getattr(found, name) for name in ("predictions", "probabilities", "decisions")}
+    return SimpleNamespace(**known, **said), None
 
 
 def sorted_classes(argument: str, labels: NDArray) -> NDArray:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 from empirisk.explain.shapley import node_weights, shapley_values
 from empirisk.formats import number
-from empirisk.protocols import has_weighted_members, is_grown
+from empirisk.protocols import has_contributions, has_weighted_members, is_grown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,8 @@ def passed_by(machine: Any, X: Any) -> NDArray[np.uint16] | None:
 def contributions(model: Any, table: Any) -> Array:
     """What each column adds to the prediction of each row, rows x used columns.
 
-    For a linear machine the weights times the numbers that the encoder makes of the column, for trees, forests and
+    For a linear machine the weights times the numbers that the encoder makes of the column, for an additive one its
+    shapes, for trees, forests and
     boosting the exact Shapley values, and of a vote about numbers the mean of its members'. For classes, what speaks
     for the class that is predicted: of its probability for trees and forests, of its score (log odds, or a margin)
     for others.
@@ -47,19 +48,20 @@ def contributions(model: Any, table: Any) -> Array:
     by_column = np.concatenate([np.einsum("rno,nc->rco", part, sources.astype(np.float64)) for part in parts])
     if not model.classes:
         return by_column[:, :, 0]
-    said = np.searchsorted(np.asarray(model.classes), model.pipeline[-1].predict(X))
+    said = np.searchsorted(np.asarray(model.classes), model.predict_encoded(X))
     if by_column.shape[2] == 1:  # of two classes, the second
         return by_column[:, :, 0] * np.where(said == 1, 1.0, -1.0)[:, None]
     return by_column[np.arange(rows), :, said]
 
 
 def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
-    """The columns that move each prediction most, in words.
+    """The columns that move each prediction most, in words: for which class, or what number, and in which unit.
 
     >>> found = er.learn("iris", machines=["tree"])
     >>> reasons(found.model, er.tables.read("iris").head(1))
-    ['petal_length=1.4 +0.667']
+    ['for setosa (probability): petal_length=1.4 +0.667']
     """
+    said, unit = model.predict(frame), unit_of(model)
     values, columns = contributions(model, frame), [column.name for column in model.schema.used]
     found = []
     for row, added in enumerate(values):
@@ -69,8 +71,19 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
             f"{'-' if added[place] < 0 else '+'}{number(abs(added[place]))}"
             for place in order
         ]
-        found.append("; ".join(named))
+        what = f"for {said[row]}" if model.classes else model.target.name
+        found.append(f"{what} ({unit}): {'; '.join(named)}" if named else "")
     return found
+
+
+def unit_of(model: Any) -> str:
+    """The unit of contributions: that of the target, probability for trees and forests, log odds or margins else."""
+    if not model.classes:
+        return "its unit"
+    machine = next(one for _, one in _voices(model.machine))
+    if is_grown(machine) and getattr(machine, "baseline_", None) is None:
+        return "probability"
+    return "log odds" if hasattr(machine, "predict_proba") else "margin"
 
 
 def _voices(machine: Any) -> list[tuple[float, Any]]:
@@ -89,13 +102,15 @@ def _of_numbers(model: Any, X: Any) -> Array:
 
 def _of_machine(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array:
     """The same for one machine, whose nodes come first among those of which it is known how many rows passed."""
+    if has_contributions(machine):
+        return machine.contributions(_dense(X))
     weights = getattr(machine, "coef_", None)
     if weights is not None and np.shape(np.atleast_2d(weights))[1] == X.shape[1]:
         return _dense(X)[:, :, None] * np.atleast_2d(weights).T
     if not is_grown(machine):
         raise EmpiriskError(
             f"A {type(machine).__name__} has no contributions of single columns; they exist for linear machines, "
-            "trees, forests and boosting: learn one of those with --machines."
+            "additive machines, trees, forests and boosting: learn one of those with --machines."
         )
     nodes = machine.nodes_
     if passed is None or len(passed) < len(nodes):

@@ -35,6 +35,8 @@ RECORDS = {
     "tables.Items": "empirisk.tables.kinds.several",
     "tables.Letters": "empirisk.tables.encoding.letters",
     "tables.Means": "empirisk.tables.encoding.categories",
+    "tables.Pieces": "empirisk.tables.kinds.sequence",
+    "tables.Spread": "empirisk.tables.spread",
     "tables.Numbers": "empirisk.tables.encoding.numbers_and_texts",
     "tables.Texts": "empirisk.tables.encoding.numbers_and_texts",
     "tables.Words": "empirisk.tables.encoding.categories",

@@ -20,6 +20,9 @@ WRITING_SECONDS, FILES_SECONDS, LEARNING_SECONDS = 2.0, 1.0, 1.0
 #: The greatest shares of the limit for the same three: pictures for which there is no time are left out, and the first
 #: machine that learns is given its share even where reading took all of the time.
 MAX_WRITING_SHARE, MAX_FILES_SHARE, MAX_LEARNING_SHARE = 0.1, 0.4, 0.3
+#: Processor seconds kept for importances, effects and curves, and the greatest share of the limit for them: a result
+#: without reasons is worth less than one more slow machine.
+TELLING_SECONDS, MAX_TELLING_SHARE = 4.0, 0.12
 #: Where others use the processors, a processor second takes longer: so many seconds are assumed at most.
 MAX_SLOWNESS = 8.0
 #: Processor seconds below which what was used so far does not tell how long one takes.
@@ -99,6 +102,11 @@ class TimeBudget:
         return max(self.files, min(WRITING_SECONDS * self.slowness, MAX_WRITING_SHARE * self.limit))
 
     @property
+    def telling(self) -> float:
+        """Seconds kept for what the report tells beside the scores."""
+        return min(TELLING_SECONDS * self.slowness, MAX_TELLING_SHARE * self.limit)
+
+    @property
     def files(self) -> float:
         """Seconds kept for the files alone."""
         return min(FILES_SECONDS * self.slowness, MAX_FILES_SHARE * self.limit)
@@ -112,7 +120,7 @@ class TimeBudget:
     def deadline(self) -> float:
         """When the contest ends."""
         if self.learned:
-            return self.end - self.writing - self.refit
+            return self.end - self.writing - self.refit - self.telling
         learning = min(LEARNING_SECONDS * self.slowness, MAX_LEARNING_SHARE * self.limit)
         return max(self.end - self.files, self.opened + learning)
 

@@ -1,14 +1,15 @@
 """What may be tried of each candidate on a table: its settings, those around them, and votes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from empirisk.league.calibrate import calibrated
 from empirisk.league.candidates import Candidate, Size, around, is_large
 from empirisk.league.encoded_folds import EncodedFolds
+from empirisk.league.records import CandidateResult
 from empirisk.league.split import reads_codes
-from empirisk.league.vote import can_vote, votes
+from empirisk.league.vote import Answers, can_vote, votes
 
 
 @dataclass
@@ -27,6 +28,8 @@ class CandidateSettings:
         Whether classes count alike, and whether every machine must give probabilities.
     quick : bool
         Whether settings that take little time come first, as where time is short.
+    answers : callable
+        From candidates and folds to what they said of the validation rows, or None where it is not known any more.
     """
 
     folds: EncodedFolds
@@ -35,6 +38,7 @@ class CandidateSettings:
     balance: bool = False
     probabilities: bool = False
     quick: bool = False
+    answers: Callable[[Sequence[CandidateResult], EncodedFolds], Answers | None] = lambda voters, folds: None
     _sizes: dict[tuple[EncodedFolds, bool], Size] = field(default_factory=dict)
 
     @property
@@ -79,9 +83,10 @@ class CandidateSettings:
         """Whether what a machine says has a mean: numbers, or probabilities."""
         return can_vote(setting, self.classes)
 
-    def votes(self, settings: Sequence[Any]) -> list[Any]:
-        """Votes of the first of these machines, unfitted."""
-        return votes(settings, self.classes)
+    def votes(self, voters: Sequence[CandidateResult], folds: EncodedFolds | None) -> list[Any]:
+        """Votes of the first of these machines, unfitted, weighted by what they said in the folds where it is known."""
+        answers = None if folds is None else self.answers(voters, folds)
+        return votes([one.machine for one in voters], self.classes, answers)
 
     def reads_codes(self, setting: Any) -> bool:
         """Whether a machine gets words as codes."""

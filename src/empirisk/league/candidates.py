@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,6 +17,7 @@ from empirisk.errors import EmpiriskError, did_you_mean
 #: look at parts of it. Under a limit of time, which stops them, the latter are tried on more.
 EXACT_ROWS, EXACT_SVM_ROWS = 8_000, 20_000
 MAX_KERNEL_ROWS = 100_000  # kernel machines on more take minutes even so
+METRIC_ROWS = 12_000  # a metric takes some fits of the whole matrix, each of which takes seconds on as many rows
 LANDMARKS = 300  # Nystrom features: their normal matrix costs about as much as they do
 #: Trees look at every entry of a table, zeros too.
 MAX_DENSE_ENTRIES = 50_000_000
@@ -28,6 +30,8 @@ DEEP_ROWS = 8_000
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
 QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
 MAX_PRODUCTS = 1000  # columns: their normal matrix is factored in no time
+#: Columns from which one that takes few of them plays, and where they are many for the rows.
+WIDE_COLUMNS, MIN_WIDE, WIDE_ROWS = 500, 50, 4
 MANY_COLUMNS = 50  # of so many a fifth is enough for a small tree
 #: Fewer rows teach a network less than they teach trees.
 NETWORK_ROWS = 3_000
@@ -204,6 +208,20 @@ def _gaussian_ridges(size: Size) -> list[Any]:
     return [er.Ridge(C=C, features=_gaussian(size, factor, EXACT_ROWS)) for factor, C in pairs]
 
 
+def _learned_kernels(size: Size) -> list[Any]:
+    """Machines with a kernel that learns its metric, of some C and both kinds of metric, the most promising first."""
+    # The kernel is one on its diagonal, so that these C hold the weight of a row to a hundredth and a tenth of itself.
+    pairs = ((20.0, "full"), (20.0, "diagonal"), (2.0, "full"))
+    make = partial(er.Classifier, loss="squared") if size.classes else er.Ridge
+    return [make(C=C, features=er.LearnedKernel(metric=metric)) for C, metric in pairs]
+
+
+def _too_large_for_metric(size: Size) -> str:
+    if size.sparse:
+        return "it needs a dense table, and this one is sparse"
+    return f"it is slow beyond {METRIC_ROWS} rows" if size.rows > METRIC_ROWS else ""
+
+
 def _usual(size: Size) -> dict[str, Any]:
     """What all trees are told."""
     return {"random_state": size.seed, "categorical_features": size.codes or None}
@@ -302,12 +320,26 @@ def _everyone(
     def of_trees(name: str, title: str, machines: Callable[[Size], list[Any]], **others: Any) -> Candidate:
         return Candidate(name, title, machines, _needs_dense, codes=True, **others)
 
+    def additive(**settings: Any) -> Callable[[Size], list[Any]]:
+        return lambda size: [make("Additive", **settings, **_usual(size))]
+
     all_rounds, few_rounds = boosting(_boosting_settings), boosting(_quick_boosting)
     return (
         *simple,
         Candidate("neighbours", "Nearest neighbours", neighbours, _few_rows),
         of_trees("tree", "Pruned tree", pruned, slow=_approximated),
+        of_trees(
+            "additive", "Additive machine", additive(n_bags=4), quick=additive(interactions=0, n_bags=2, max_iter=100)
+        ),
         kernel,
+        Candidate(
+            "learned_kernel",
+            "Kernel with a learned metric",
+            _learned_kernels,
+            _too_large_for_metric,
+            _approximated,
+            pairs=True,
+        ),
         of_trees("forest", "Random forest", forest(_trees), turn=SOON, quick=forest(lambda s: QUICK_FOREST)),
         of_trees("boosting", "Gradient boosting", all_rounds, turn=EARLY, quick=few_rounds),
         Candidate(
@@ -319,6 +351,16 @@ def _everyone(
 
 def _logistic(size: Size) -> list[Any]:
     return [er.LogisticRegression(C=C, tol=TOL) for C in (TEXT_C[0] if size.texts else (0.1, 0.01, 1.0, 10.0))]
+
+
+def _few_columns(size: Size) -> str:
+    wide = size.columns >= WIDE_COLUMNS or (size.columns >= MIN_WIDE and size.columns * WIDE_ROWS > size.rows)
+    return _many_classes(size) or _too_long(size) or ("" if wide else "it is for tables with many columns")
+
+
+def _sparse_logistic(size: Size) -> list[Any]:
+    # From the C at which the first columns come in, in steps of about three.
+    return [er.LogisticRegression(penalty="l1", C=C, tol=TOL) for C in (0.1, 0.03, 0.3, 1.0)]
 
 
 def _linear_svms(size: Size) -> list[Any]:
@@ -341,6 +383,7 @@ CLASSIFIERS = _everyone(
         Candidate("baseline", "Always the most frequent class", lambda s: [DummyClassifier()], turn=AT_ONCE),
         Candidate("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()], fair=True),
         Candidate("logistic", "Logistic regression", _logistic, turn=EARLY),
+        Candidate("l1_logistic", "Sparse logistic regression", _sparse_logistic, _few_columns, turn=SOON),
         Candidate("svm", "Linear support vector machine", _linear_svms, _many_classes, _approximated),
     ],
     Candidate(

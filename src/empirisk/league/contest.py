@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from empirisk.evaluation.metrics import Metric
 from empirisk.league.budget import TimeBudget
 from empirisk.league.candidate_settings import CandidateSettings
@@ -16,8 +18,9 @@ from empirisk.league.precompile import PrecompileProcesses
 from empirisk.league.records import CandidateResult
 from empirisk.league.request import Request
 from empirisk.league.schedule import Play, Schedule
-from empirisk.league.split import Plan
+from empirisk.league.split import Plan, reads_codes
 from empirisk.league.store import FoldStore
+from empirisk.league.vote import Answers
 from empirisk.linalg.compiled import preload
 from empirisk.runs.journal import Journal
 from empirisk.stop import InterruptCounter
@@ -66,7 +69,7 @@ class Contest:
         folds = EncodedFolds(plan.frame[plan.train], plan.y[plan.train], plan.encoder, plan.folds, request.seed)
         self.store = FoldStore(journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
         self._settings = CandidateSettings(
-            folds, classes, request.seed, request.balance, metric.of_probabilities, budget.limited
+            folds, classes, request.seed, request.balance, metric.of_probabilities, budget.limited, self._answers
         )
         self.schedule = Schedule(
             candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
@@ -91,6 +94,26 @@ class Contest:
             unheard = CandidateResult(candidate.name, candidate.title, place, state="out", remark=remark)
             results.setdefault(candidate.name, unheard)
         return sorted(results.values(), key=lambda one: (one.state != "done", -one.mean))
+
+    def _answers(self, voters: Sequence[CandidateResult], folds: EncodedFolds) -> Answers | None:
+        """What candidates said of the validation rows of the folds; None where what they fitted is not kept."""
+        kept = [self.store.of_folds(one, folds) for one in voters]
+        classes, said, truth = self.plan.classes, [], []
+        for number, pipelines in enumerate(kept):
+            if pipelines is None:
+                return None
+            parts = [folds.fold(fold, reads_codes(voters[number].machine))[2:] for fold in range(len(folds))]
+            ask = "predict" if classes is None else "predict_proba"
+            answers = [getattr(one[-1], ask)(X) for one, (X, _) in zip(pipelines, parts, strict=True)]
+            said.append(np.concatenate(answers))
+            truth = [y for _, y in parts]
+        true = np.concatenate(truth)
+        if classes is None:
+            return said, true
+        known = [one[-1].classes_ for pipelines in kept for one in pipelines or ()]
+        if any(len(own) != len(classes) for own in known):  # a fold without one of the classes
+            return None
+        return said, np.searchsorted(known[0], true)
 
     def _say(self, play: Play) -> None:
         """Tell what is played."""

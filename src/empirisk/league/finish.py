@@ -26,6 +26,7 @@ from empirisk.league.vote import members
 from empirisk.linalg import threads
 from empirisk.stop import Stopped, listening_to, stopping
 from empirisk.tables.model import settings_of, uncalibrated
+from empirisk.tables.spread import Errors, learn_spread
 from empirisk.tables.understanding.profile import profile
 
 #: Share of the time left that importances may take, and then effects; the learning curve may take the rest.
@@ -48,6 +49,10 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
     tested = judge.test(found, pipeline, metric)
     once = perf_counter() - begin
     sections = OptionalSections(contest)
+    errors = None
+    if found.classes is None:
+        errors = sections.optional_section("the spread of errors", lambda: _errors(found, pipeline, tested, seed))
+        errors = errors or Errors.alike(tested.predictions, tested.truth)
     final = (
         sections.optional_section("the refit on all rows", lambda: refit_on_all(found, best))
         if contest.request.refit
@@ -68,7 +73,7 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
         lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, budget.rest)),
     )
     remarks = [*found.warnings, *_on_fewer_rows(found, rows, held_out), *sections.sentences()]
-    model = _model(found, final or pipeline, tested, best, rows)
+    model = _model(found, final or pipeline, tested, best, rows, errors)
     if final is not None:
         model.description["refitted"] = f"on all {len(found.y):,} rows"
         remarks.append(
@@ -93,10 +98,13 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
         effects=seen or [],
         curve=curve,
         plan=found,
+        errors=errors,
     )
 
 
-def _model(found: Plan, pipeline: Any, tested: Any, best: CandidateResult, rows: int) -> tables.TableModel:
+def _model(
+    found: Plan, pipeline: Any, tested: Any, best: CandidateResult, rows: int, errors: Errors | None
+) -> tables.TableModel:
     """The model, with its scores and what is worth knowing of it."""
     for machine in map(uncalibrated, members(pipeline[-1])):
         if hasattr(machine, "choice_"):  # the loss of every training row would make the file large
@@ -110,12 +118,13 @@ def _model(found: Plan, pipeline: Any, tested: Any, best: CandidateResult, rows:
         "rows": rows,
         "tested": len(found.test),
     }
+    if tested.threshold is not None and found.classes is not None:
+        place, from_here = tested.threshold
+        description["threshold"] = f"{found.target.name} {found.classes[place]} is named from {from_here:.2g} on"
     if hasattr(pipeline[-1], "calibrated_classifiers_"):
         description["probabilities"] = CALIBRATED
         pipeline[-1].set_params(cv=len(found.folds))  # and not the rows of every fold
-    residuals = None
-    if found.classes is None:
-        residuals = np.sort(tested.truth - tested.predictions)[:: len(found.test) // KEPT_RESIDUALS + 1]
+    residuals = None if errors is None else np.sort(errors.scaled)[:: len(found.test) // KEPT_RESIDUALS + 1]
     return tables.TableModel(
         found.schema,
         pipeline,
@@ -125,7 +134,23 @@ def _model(found: Plan, pipeline: Any, tested: Any, best: CandidateResult, rows:
         residuals,
         profile(found.frame[found.train], found.schema),
         passed_by(uncalibrated(pipeline[-1]), pipeline[0].transform(found.frame[found.train[:SENT]])),
+        None if errors is None else errors.spread,
+        None if errors is None else _limits(found),
+        tested.threshold,
     )
+
+
+def _errors(found: Plan, pipeline: Any, tested: Any, seed: int) -> Errors:
+    """How far predictions were off in the test, and how far they are to be expected to be, row by row."""
+    rows = np.arange(len(found.test))[:: len(found.test) // KEPT_RESIDUALS + 1]
+    X = pipeline[0].transform(found.frame[found.test[rows]])
+    return learn_spread(X, tested.predictions[rows], tested.truth[rows], seed)
+
+
+def _limits(found: Plan) -> tuple[float, float]:
+    """Between what numbers the target lies: those that it has had or, in order of time, zero where none is below it."""
+    low, high = float(found.y.min()), float(found.y.max())
+    return (low, high) if not found.in_order else (0.0 if low >= 0 else -np.inf, 0.0 if high <= 0 else np.inf)
 
 
 def _on_fewer_rows(found: Plan, rows: int, held_out: int) -> list[str]:

@@ -26,6 +26,7 @@ from empirisk.league.records import CandidateResult
 from empirisk.league.result import Test
 from empirisk.league.split import Plan, rare_class
 from empirisk.settings import settings
+from empirisk.tables.model import named_from
 from empirisk.theory.bound import chance
 from empirisk.theory.luck import luck, verdict
 
@@ -41,9 +42,10 @@ SCORING_SECONDS = 3e-7, 2.5e-6
 PERMUTATIONS, PERMUTED_ROWS = 99, 2000
 
 
-#: What may be said of two machines; a difference matters from this share of what the winner gained over guessing.
+#: What may be said of two machines.
 SAME, NOT_PROVEN, ONE_FOLD = "no real difference", "not proven with these rows", "compared on one fold only"
-MATTERS = 0.05
+MATTERS = 0.05  # share of what the winner gained over guessing from which a difference matters
+HALF = 0.5  # the probability from which a class of two is named
 
 
 #: What people call scores.
@@ -88,10 +90,34 @@ def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
     """Score the fitted pipeline on the test part."""
     truth = plan.y[plan.test]
     answers = answers_of(pipeline, plan.frame[plan.test], plan.classes)
+    threshold = rare_threshold(plan, answers.probabilities)
+    if threshold is not None and plan.classes is not None and answers.probabilities is not None:
+        answers = replace(answers, predictions=named_from(plan.classes, answers.probabilities, *threshold))
     part = EvaluatedPart(np.arange(len(truth)), truth, answers, None)
     scores = scores_of(part, pipeline, [metric], len(plan.test) / len(plan.train))
     said = _luck(plan, part, metric, scores[0].value) if scores[0].name == metric.name else ""
-    return Test(truth, answers.predictions, answers.probabilities, answers.decisions, scores, said)
+    return Test(truth, answers.predictions, answers.probabilities, answers.decisions, scores, said, threshold)
+
+
+def rare_threshold(plan: Plan, shares: NDArray | None) -> tuple[int, float] | None:
+    """The number of a rare class of two, and the probability from which it is named; None where a half is right.
+
+    A model that never says more than a half finds nobody. As many rows are named as the class has among the training
+    rows, by share, and half of that at the least is named at a half where that is kept. The truth of the rows whose
+    probabilities ``shares`` are is not looked at.
+    """
+    if shares is None or plan.classes is None or len(plan.classes) != 2:
+        return None
+    rare = rare_class(plan.y[plan.train])
+    if rare is None:
+        return None
+    place = int(np.flatnonzero(plan.classes == rare)[0])
+    expected = max(round(float(np.mean(plan.y[plan.train] == rare)) * len(shares)), 1)
+    if np.sum(shares[:, place] >= HALF) >= expected / 2:
+        return None
+    ordered = np.sort(shares[:, place])[::-1]
+    between = (ordered[expected - 1] + ordered[min(expected, len(ordered) - 1)]) / 2
+    return place, float(min(between if between > 0 else ordered[expected - 1], HALF))
 
 
 def scoring(classes: NDArray | None) -> float:

@@ -39,10 +39,10 @@ def learn(request: Request) -> Learned:
 
     Parameters
     ----------
-    data : path, name of a bundled table, or frame
+    data : path, name of a bundled table, frame, or matrix X
         The table.
-    target : str
-        The column to predict; bundled tables know their own.
+    target : str, or array y
+        The column to predict, or its values; bundled tables know their own.
     metric : str, optional
         Such as "auc", "f1", "logloss", "rmse" or "mae", or a scorer's name of scikit-learn; by default the root mean
         squared error of numbers, and accuracy of classes, or average precision where one of them is rare.
@@ -54,14 +54,15 @@ def learn(request: Request) -> Learned:
         A column whose values stay on one side of every split; a column that orders the rows in time.
     machines : list of str, optional
         Which kinds compete, such as ["logistic", "forest"]; all by default.
-    time : float, optional
-        Seconds that all of it may take.
+    time : float or str, optional
+        Seconds that all of it may take, or a time such as "30s" or "5m".
     balance : bool
         Whether classes count alike, however many rows they have.
     drop : list of str
         Columns to leave out.
     types : dict, optional
-        What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text, several.
+        What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text, several,
+        sequence.
         Cells that are no such thing are missing.
     missing : list, optional
         Values that stand for a missing one in every column, such as ["ERR", -999].
@@ -93,7 +94,10 @@ def learn(request: Request) -> Learned:
     'logistic'
     >>> found.test.scores[0].value > 0.9
     True
-    >>> found.model.predict(er.tables.read("iris").head(2))
+    >>> found.predict(er.tables.read("iris").head(2))
     array(['setosa', 'setosa'], dtype='<U10')
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]] * 20, [1.0, 2.5, 4.0] * 20
+    >>> er.learn(X, y, machines=["ridge"]).predict([[3.0, 0.0]]).round(1)
+    array([5.5])
     """
     return Job(request).run()

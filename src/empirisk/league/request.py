@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError, listed
+from empirisk.formats import seconds_of
+from empirisk.tables.reading.frames import as_frame
 
 #: Options that decide what is fitted on which rows: those of an earlier run with the same may be taken up again.
 DECIDING = ("target", "test", "folds", "groups", "time_order", "drop", "seed", "types", "missing", "balance")
@@ -30,7 +33,7 @@ class Request:
     """
 
     data: Any
-    target: str | None = None
+    target: Any = None
     _: KW_ONLY
     metric: str | None = None
     test: float = 0.2
@@ -38,7 +41,7 @@ class Request:
     groups: str | None = None
     time_order: str | None = None
     machines: Sequence[str] | None = None
-    time: float | None = None
+    time: float | str | None = None
     balance: bool = False
     drop: Sequence[str] = ()
     types: Mapping[str, str] | None = None
@@ -53,6 +56,12 @@ class Request:
     listener: Callable[[Any], None] | None = None
 
     def __post_init__(self):
+        if isinstance(self.time, str):
+            object.__setattr__(self, "time", seconds_of(self.time))
+        if self.target is not None and not isinstance(self.target, str):
+            table, name = with_target(self.data, self.target)
+            object.__setattr__(self, "data", table)
+            object.__setattr__(self, "target", name)
         check_count("folds", self.folds, 2, optional=True)
         check_count("seed", self.seed, 0)
         if self.time is not None:
@@ -101,6 +110,34 @@ class Request:
                 f"{unknown[0]}={options[unknown[0]]!r} is no option of learn; choose from {listed(known)}."
             )
         return cls(**options)
+
+
+def with_target(X: Any, y: Any) -> tuple[pl.DataFrame, str]:
+    """Rows and what is to be predicted of them as one table, and the name of that column: its own, or "y".
+
+    >>> with_target([[0.5, 1.0], [2.0, 3.0]], [0, 1])
+    (shape: (2, 3)
+    ┌─────┬─────┬─────┐
+    │ x0  ┆ x1  ┆ y   │
+    │ --- ┆ --- ┆ --- │
+    │ f64 ┆ f64 ┆ i64 │
+    ╞═════╪═════╪═════╡
+    │ 0.5 ┆ 1.0 ┆ 0   │
+    │ 2.0 ┆ 3.0 ┆ 1   │
+    └─────┴─────┴─────┘, 'y')
+    """
+    frame = as_frame(X)
+    several = hasattr(y, "columns") or getattr(y, "ndim", 1) > 1
+    columns = as_frame(y if several else {getattr(y, "name", None) or "y": y}).get_columns()
+    if len(columns) != 1:
+        raise EmpiriskError(f"target has {len(columns)} columns; a model predicts one: learn each on its own.")
+    [column] = columns
+    if len(column) != frame.height:
+        raise EmpiriskError(f"target has {len(column)} values for {frame.height} rows; give one for each row.")
+    name = column.name
+    while name in frame.columns:
+        name += "_"
+    return frame.with_columns(column.alias(name)), name
 
 
 def _plain(value: Any) -> Any:

@@ -2,17 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from empirisk.errors import option
 from empirisk.evaluation.intervals import Score
+from empirisk.files.models import save
 from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult, as_json
+from empirisk.league.seasons import seasonal_naive
 from empirisk.league.split import rare_class
-from empirisk.notebook import html
+from empirisk.notebook import Report, html
 from empirisk.report.words import error_of
+
+LEAST_TAKEN = 10  # rows with the highest scores that are looked at for a rare class
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +38,8 @@ class Test:
         The metric first.
     luck : str
         "Was it luck?", answered in a sentence.
+    threshold : (int, float) or None
+        The number of a rare class, and the probability from which it is named.
     """
 
     truth: NDArray
@@ -39,6 +48,7 @@ class Test:
     decisions: NDArray | None
     scores: list[Score]
     luck: str
+    threshold: tuple[int, float] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +81,8 @@ class Learned:
         Scores of the winner over the number of rows.
     plan : Plan
         What was learned from: rows, columns, and which of them only judged.
+    errors : Errors or None
+        Of numbers: the errors of the test, and the size that was to be expected of each.
     origin : Origin
         What it takes to make the result again.
     twins : int
@@ -96,6 +108,7 @@ class Learned:
     curve: Any = None
     plan: Any = None
     origin: Any = None
+    errors: Any = None
     twins: int = 0
     seconds: float = 0.0
 
@@ -108,6 +121,63 @@ class Learned:
     def best(self) -> CandidateResult:
         """How the winner did."""
         return next(one for one in self.standings if one.name == self.winner)
+
+    @property
+    def pipeline(self) -> Any:
+        """The encoder and the machine, fitted: rows of tables in, predictions out."""
+        return self.model.pipeline
+
+    def predict(self, rows: Any) -> NDArray[Any]:
+        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from."""
+        return self.model.predict(rows)
+
+    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
+        """The probability of every class, in the order of `classes`."""
+        return self.model.predict_proba(rows)
+
+    def predict_interval(self, rows: Any, coverage: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Below and above what the number of each row lies with that probability."""
+        return self.model.predict_interval(rows, coverage)
+
+    def explain(self, rows: Any) -> pl.DataFrame:
+        """What each column adds to the prediction of each row, a row for each; see `TableModel.explain`."""
+        return pl.DataFrame(self.model.explain(rows), schema=[column.name for column in self.model.schema.used])
+
+    @property
+    def leaderboard(self) -> pl.DataFrame:
+        """The league as a frame, best first: scores as the metric gives them, and how each compares with the winner."""
+        rows = [
+            {
+                "machine": one.name,
+                "title": one.title,
+                self.metric: self.sign * one.mean if len(one.scores) else None,
+                "error": one.error if len(one.scores) > 1 else None,
+                "folds": len(one.scores),
+                "rows": one.rows,
+                "seconds": one.seconds if len(one.scores) else None,
+                "compared": self.differences.get(one.name, one.remark or one.state),
+                "settings": None if one.machine is None else repr(one.machine),
+            }
+            for one in self.standings
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def report(self, path: str | Path | None = None) -> Report:
+        """The report: a page that a notebook shows, and ``open()`` a browser; ``path`` is where to write it too.
+
+        >>> er.learn("iris", machines=["centroid"]).report()
+        Report('iris: species'); show it with open(), or write it with save("report.html")
+        """
+        from empirisk.report.page import page  # what draws takes a while to import
+
+        found = Report(f"{self.name}: {self.target}", page(self))
+        if path is not None:
+            found.save(path)
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, which `er.load` and the shell commands read."""
+        save(self.model, path)
 
     def __repr__(self) -> str:
         widths = [max(map(len, column)) for column in zip(*self._league, strict=True)]
@@ -127,21 +197,51 @@ class Learned:
             table.append((one.title, score, self.differences.get(one.name, one.remark or one.state)))
         return table
 
+    @property
+    def rare(self) -> Any:
+        """The class that is so rare among the test rows that accuracy would hide it; None without one."""
+        return None if self.classes is None else rare_class(self.test.truth)
+
+    def _naive(self, size: Any) -> str:
+        """What repeating the last season would be off by, where the test comes after the training rows in time."""
+        if not self.plan.in_order:
+            return ""
+        train, test = (np.argsort(self.plan.times[part], kind="stable") for part in (self.plan.train, self.plan.test))
+        last, order = seasonal_naive(self.plan.y[self.plan.train[train]], len(self.test.truth)), test
+        off = number(size(self.test.truth[order], last.guesses))
+        what = "the last value" if last.season == 1 else f"the last {last.season} rows, again and again,"
+        return f", and repeating {what} by {off}"
+
     def _found(self, rare: Any) -> str:
-        """How a class was found."""
-        said, are = self.test.predictions == rare, self.test.truth == rare
+        """How a class was found: among the rows with the highest scores or, without scores, by name."""
+        are = self.test.truth == rare
+        total, rows = int(are.sum()), len(are)
+        if self.test.probabilities is not None and self.classes is not None:
+            taken = max(total, LEAST_TAKEN)
+            first = np.argsort(-self.test.probabilities[:, self.classes.tolist().index(rare)], kind="stable")[:taken]
+            hits = int(are[first].sum())
+            lift = hits / max(len(first), 1) / (total / rows)
+            return (
+                f"finds {hits:,} of the {total:,} with {self.target} {rare} among the {len(first):,} rows that it "
+                f"scores highest, {number(lift, 2)} times as many as chance would; {self._named(are, rare)}."
+            )
+        return f"finds {self._named(are, rare)}."
+
+    def _named(self, are: NDArray[np.bool_], rare: Any) -> str:
+        """How many of a class are named so, and how many others are."""
+        said = self.test.predictions == rare
         hits, alarms = int((said & are).sum()), int(said.sum())
-        right = f"of {alarms:,} that it calls so, {hits:,} are" if alarms else "it calls none so"
-        score = f"F1 score {number(2 * hits / max(alarms + int(are.sum()), 1))}"
-        return f"finds {hits:,} of the {int(are.sum()):,} with {self.target} {rare}; {right} ({score})."
+        right = f"of {alarms:,} that it calls {rare}, {hits:,} are" if alarms else f"it calls none {rare}"
+        return f"{right} (F1 score {number(2 * hits / max(alarms + int(are.sum()), 1))})"
 
     def _right(self) -> str:
         """How often a class was named rightly."""
         hits = float(np.mean(self.test.truth == self.test.predictions))
-        most = np.unique(self.test.truth, return_counts=True)[1].max() / len(self.test.truth)
+        labels, counts = np.unique(self.plan.y[self.plan.train], return_counts=True)
+        usual = labels[counts.argmax()]  # of the rows that it learned from, as whoever guesses would
         return (
-            f"names the right {self.target} in {hits:.1%} of cases; always guessing the most frequent one would be "
-            f"right in {most:.1%}."
+            f"names the right {self.target} in {hits:.1%} of cases; always guessing {str(usual)!r}, the most frequent "
+            f"one, would be right in {np.mean(self.test.truth == usual):.1%}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,8 +278,28 @@ class Learned:
         }
         return as_json(told)
 
+    @property
+    def nothing_learned(self) -> bool:
+        """Whether no machine had the time to learn, so that the model always says the same."""
+        return not any(len(one.scores) for one in self.standings if one.place > 0)
+
     def summary(self) -> str:
-        """The result in a sentence."""
+        """The result in a sentence, with what makes it doubtful first."""
+        if self.nothing_learned:
+            return (
+                f"No machine had the time to learn: the model says the same {self.target} for every row; give more "
+                f"time. {self._result()}"
+            )
+        leaks = [name for name in self.plan.leaks if self.plan.schema[name].used]
+        if leaks:
+            return (
+                f"Too good to be true? {' and '.join(map(repr, leaks[:2]))} may give {self.target} away: leave out "
+                f"with {option('drop', leaks)} what is not known beforehand, and learn again. {self._result()}"
+            )
+        return self._result()
+
+    def _result(self) -> str:
+        """What the test gave."""
         first, truth = self.test.scores[0], self.test.truth
         rows = f"{len(truth):,} rows {'that were held out' if self.twins else 'it had never seen'}"
         if self.classes is None:
@@ -187,9 +307,9 @@ class Learned:
             error, plain = size(truth, self.test.predictions), size(truth, truth.mean())
             return (
                 f"On {rows}, the model's predictions of {self.target} are off by {number(error)} ({name}); "
-                f"always predicting the mean would be off by {number(plain)}."
+                f"always predicting the mean would be off by {number(plain)}{self._naive(size)}."
             )
-        rare = rare_class(truth)
+        rare = self.rare
         found = f"On {rows}, the model {self._right() if rare is None else self._found(rare)}"
         low, high = map(number, first.interval)
         score = f" Its {metric_name(first.name)} is {number(first.value)} (between {low} and {high})."

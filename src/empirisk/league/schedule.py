@@ -119,8 +119,8 @@ class SettingsSource(Protocol):
         """Whether what a machine says has a mean."""
         ...
 
-    def votes(self, settings: Sequence[Any]) -> list[Any]:
-        """Votes of the first of these, with different weights."""
+    def votes(self, voters: "Sequence[CandidateResult]", folds: Any) -> list[Any]:
+        """Votes of the first of these, with different weights: by what they said in the folds, unless that is None."""
         ...
 
     def reads_codes(self, setting: Any) -> bool:
@@ -377,7 +377,9 @@ class Schedule:
             result = replace(self._of(candidate), growth=max((one.growth for one in voters), default=1.0))
             if len(voters) > 1 and voters[0] is leaders[0]:
                 self._begin_turn(0)
-                yield from self._turn(result, self._settings.votes([one.machine for one in voters]), folds, voters)
+                asking = len(folds) * sum(one.predicting for one in voters)
+                timely = not self._budget.limited or self._budget.rest - self._afterwards(voters) > 2 * asking
+                yield from self._turn(result, self._settings.votes(voters, folds if timely else None), folds, voters)
             elif not len(result.scores):
                 self._announce(replace(result, state="out", remark=NO_VOTE))
 

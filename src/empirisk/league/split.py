@@ -1,7 +1,7 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from empirisk import tables
 from empirisk.errors import EmpiriskError, listed, option
 from empirisk.evaluation.splits import make_splits
 from empirisk.lazy import lazy
+from empirisk.league.large import read_or_sample
 from empirisk.league.request import Request
 from empirisk.linalg.hashes import equal_keys
 from empirisk.tables.kinds import KINDS
 from empirisk.tables.kinds.number import forms_of, written_as
 from empirisk.tables.reading import datasets
-from empirisk.tables.understanding.guess import LEADING_ZERO, column_words
+from empirisk.tables.understanding.guess import LEADING_ZERO, column_words, guess
 from empirisk.tables.understanding.schema import find_column, with_missing
 from empirisk.tables.understanding.stand_ins import stand_ins
 
@@ -32,8 +33,10 @@ HELD_OUT = "\0held out"
 MIN_DISTINCT_ROWS = 4
 #: Rows of which there are more copies than this, on average, are equal by chance: they are too simple to differ.
 MAX_MEAN_COPIES = 10
-#: A class is rare below this share of the rows, and below this part of what it would have among equals.
-RARE_SHARE, RARE_SHARE_OF_EQUAL = 0.05, 0.3
+#: A class is rare below this share of the rows, and below this part of what it would have among equals; one of several
+#: that has less than the least share is too rare to decide for all.
+RARE_SHARE, RARE_SHARE_OF_EQUAL, LEAST_SHARE = 0.05, 0.3, 0.002
+MIN_ORDERED = 20  # rows whose order is no accident
 FEW_TEST_ROWS = 50  # test rows: an error rate is then off by more than a twentieth
 MAX_CODES = 10  # different whole numbers that may stand for words
 MAX_WORDS_SHARE = 1 / 3  # share of the values that may be words in a column that is still one of numbers
@@ -66,6 +69,10 @@ class Plan:
         Numbers among the training rows.
     warnings : list of str
         What deserves a second look.
+    times : array or None
+        The rank of every row in time, where the test rows come after the others.
+    leaks : dict
+        Columns that may give the target away, and why.
     """
 
     name: str
@@ -78,6 +85,13 @@ class Plan:
     test: NDArray
     folds: list[tuple[NDArray, NDArray]]
     warnings: list[str]
+    times: NDArray | None = None
+    leaks: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the test rows come after the others in time."""
+        return self.times is not None
 
     @lazy
     def twins(self) -> int:
@@ -124,7 +138,7 @@ def reads_codes(machine: Any) -> bool:
 def plan(request: Request) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     data = request.data
-    table = tables.read(data, header=request.header)
+    table, note = read_or_sample(data, request.header)
     numbers = np.arange(table.height)
     if request.test_file is not None:
         table = _with_tests(table, tables.read(request.test_file, header=request.header))
@@ -133,7 +147,7 @@ def plan(request: Request) -> Plan:
     types = {find_column(column, table.columns, "types"): kind for column, kind in (request.types or {}).items()}
     table = with_missing(table, request.missing)
     target = tables.Target.of(table, *_target(data, request.target, table, types), request.missing)
-    warnings: list[str] = []
+    warnings: list[str] = [note] if note else []
     known = target.known(table)
     if not known.all():
         lost = int((~known).sum())
@@ -145,9 +159,11 @@ def plan(request: Request) -> Plan:
     asked = (("groups", "groups", request.groups), ("time", "time_order", request.time_order))
     ruling = {rule: find_column(name, table.columns, word) for rule, word, name in asked if name is not None}
     # The rank of every value; missing ones come first.
-    rules = {rule: table[name].rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
+    rules = {rule: _ordered(table[name], rule).rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
     dropped = [find_column(column, table.columns, "drop") for column in request.drop]
-    unread = [target.name, *ruling.values(), *dropped, *[HELD_OUT] * (request.test_file is not None)]
+    # The parts of a date are learned from; numbers and words that only order the rows are not.
+    ordering = [name for rule, name in ruling.items() if rule == "groups" or guess(table[name]).kind != "date"]
+    unread = [target.name, *ordering, *dropped, *[HELD_OUT] * (request.test_file is not None)]
     schema = tables.understand(table, list(dict.fromkeys(unread)), types, request.missing)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
     warnings += filter(None, (_odd_values(table[name], numbers) for name in worded))
@@ -167,7 +183,7 @@ def plan(request: Request) -> Plan:
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
     within = {rule: ranks[train] for rule, ranks in rules.items()}
     folds = _folds(y[train], target, equal[train], request, within, warnings)
-    found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings)
+    found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings, rules.get("time"))
     warnings += _warn_about_columns(found)
     return found
 
@@ -317,19 +333,22 @@ def _folds(
 def _warn_about_columns(found: Plan) -> Iterator[str]:
     """Warnings of leaks, imbalance, rows on both sides of the split, and a test that says little."""
     training = found.frame[found.train].with_columns(pl.Series(found.target.name, found.y[found.train]))
-    for name, reason in tables.look_for_leaks(training, found.schema, found.target).items():
+    found.leaks.update(tables.look_for_leaks(training, found.schema, found.target))
+    for name, reason in found.leaks.items():
         yield f"Column {name!r} may give the target away: {reason}; leave it out with {option('drop', [name])} if so."
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
         yield f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({listed(unused)})."
-    if len(found.target.classes) > 2 and not isinstance(found.target.classes[0], str):
-        yield (
-            f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
-            f"they are quantities, say so with {option('types', {found.target.name: 'number'})}."
-        )
+    yield from filter(None, [found.target.question])
     for column in (found.target.column, *found.schema.used):
         yield from column.remarks()
     yield from stand_ins(found.frame, found.schema)
+    in_time = [] if found.in_order else [name for name in found.schema.of_kind("date") if _rises(found.frame[name])]
+    if in_time:
+        yield (
+            f"Rows are in order of {in_time[0]!r}: if the model is for rows that come later, test it on the last ones "
+            f"with {option('time_order', in_time[0])}."
+        )
     perhaps = _perhaps_codes(found)
     if perhaps:
         yield (
@@ -350,16 +369,31 @@ def _warn_about_columns(found: Plan) -> Iterator[str]:
         yield f"The test part has {len(found.test)} rows only: its scores are uncertain."
 
 
+def _ordered(series: pl.Series, rule: str) -> pl.Series:
+    """The values by whose order rows are ruled: moments of dates that are written as text."""
+    column = guess(series)
+    return column.parse(series) if rule == "time" and column.kind in ("date", "number") else series
+
+
+def _rises(moments: pl.Series) -> bool:
+    """Whether rows are in order of time, and not all of one moment."""
+    known = moments.drop_nulls()
+    return len(known) >= MIN_ORDERED and known.is_sorted() and known.n_unique() > len(known) / 2
+
+
 def rare_class(y: NDArray) -> Any:
     """The rarest class, where it is so rare that accuracy hides it; else None.
 
     >>> str(rare_class(np.array(["ok"] * 97 + ["fraud"] * 3))), rare_class(np.array(["a", "b"]))
     ('fraud', None)
+    >>> print(rare_class(np.array(["a", "b"] * 5000 + ["c"] * 9)))
+    None
     """
     labels, counts = np.unique(y, return_counts=True)
-    return (
-        labels[counts.argmin()] if counts.min() < min(RARE_SHARE, RARE_SHARE_OF_EQUAL / len(labels)) * len(y) else None
-    )
+    some = (counts >= LEAST_SHARE * len(y)) | (len(labels) <= 2)
+    labels, counts = labels[some], counts[some]
+    least = min(RARE_SHARE, RARE_SHARE_OF_EQUAL / max(len(labels), 1)) * len(y)
+    return labels[counts.argmin()] if len(labels) > 1 and counts.min() < least else None
 
 
 def _perhaps_codes(found: Plan) -> list[str]:

@@ -47,6 +47,12 @@ class FoldStore:
         known = [result for key in keys if (result := self._at(key, play)) is not None]
         return (kept, sum(one.seconds for one in known)) if len(kept) == len(known) == len(keys) else None
 
+    def of_folds(self, result: CandidateResult, folds: Any) -> list[Pipeline] | None:
+        """What was fitted with the settings of a result on each of the folds; None where not all is kept."""
+        known = self._fitted.get(settings_key(result.name, result.machine), {})
+        kept = [known.get((fold, folds.rows)) for fold in range(len(folds))]
+        return None if None in kept else [pipeline for pipeline in kept if pipeline is not None]
+
     def keep_only(self, results: Sequence[CandidateResult]) -> None:
         """Forget what was fitted for others: it serves a vote, and where there is no time to fit the best again."""
         keys = [settings_key(one.name, one.machine) for one in results]

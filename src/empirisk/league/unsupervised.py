@@ -19,6 +19,7 @@ from empirisk import tables
 from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
 from empirisk.errors import EmpiriskError
+from empirisk.formats import number
 from empirisk.league.origin import Origin
 from empirisk.league.outputs import file_paths, write
 from empirisk.league.request import Request
@@ -39,12 +40,13 @@ MIN_VARIANCE_SHARE = 1e-9  # directions with a smaller share of the variance are
 
 
 class Cluster(NamedTuple):
-    """A cluster in words: its size, and the columns in which it differs most from the rest, in standard deviations."""
+    """A cluster: its size, the columns in which it differs most from all rows, in standard deviations, and in words."""
 
     number: int
     size: int
     share: float
     apart: list[tuple[str, float]]
+    words: list[str]
 
 
 class Direction(NamedTuple):
@@ -177,7 +179,10 @@ def describe(
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         names = [str(name) for name in encoder.get_feature_names_out()]
         with listening_to(interrupts.second.is_set):  # the first request asks for what is done, and this belongs to it
-            directions, scores = _directions(dense, names)
+            # Rows that were entered first or last are not strange for that.
+            dated = np.isin(encoder.sources_, [k for k, one in enumerate(schema.used) if one.type.drawn == "dates"])
+            some = np.flatnonzero(~dated) if not dated.all() else np.arange(len(dated))
+            directions, scores = _directions(dense[:, some], [names[k] for k in some])
             strange = _strange(scores)
     target = tables.Target.of({"cluster": machine.labels_.tolist()}, "cluster", task="classification")
     described = Described(
@@ -188,7 +193,7 @@ def describe(
             target,
             description={"machine": "k-means", "settings": repr(machine), "rows": frame.height},
         ),
-        clusters=_told(dense, machine.labels_, names),
+        clusters=_told(dense, machine.labels_, names, encoder),
         silhouette=silhouette,
         directions=directions,
         places=scores[:, :2],
@@ -249,15 +254,31 @@ def _distinct(X: Any) -> int:
     return len(seen)
 
 
-def _told(X: Array, labels: NDArray, names: Sequence[str]) -> list[Cluster]:
+def _told(X: Array, labels: NDArray, names: Sequence[str], encoder: tables.TableEncoder) -> list[Cluster]:
     """Each cluster by its size, and by the columns whose mean in it is farthest from the mean of all."""
     middle, spread = X.mean(axis=0), X.std(axis=0)
     clusters = []
-    for number in np.unique(labels):
-        inside = X[labels == number]
+    for label in np.unique(labels):
+        inside = X[labels == label]
         gaps = np.where(spread > 0, (inside.mean(axis=0) - middle) / np.where(spread > 0, spread, 1.0), 0.0)
-        clusters.append(Cluster(int(number), len(inside), len(inside) / len(X), _largest(gaps, names)))
+        apart = _largest(gaps, names)
+        words = [_in_units(names.index(name), inside.mean(axis=0), middle, encoder) for name, _ in apart]
+        clusters.append(Cluster(int(label), len(inside), len(inside) / len(X), apart, words))
     return sorted(clusters, key=lambda cluster: -cluster.size)
+
+
+def _in_units(place: int, inside: Array, middle: Array, encoder: tables.TableEncoder) -> str:
+    """The mean of a number of the encoder in a cluster, and in all rows, in the unit of its column or as a share."""
+    name, column = str(encoder.names_[place]), encoder.schema.used[int(encoder.sources_[place])]
+    if place >= len(encoder.numbers_.middle):
+        return f"{name}: {inside[place]:.0%} ({middle[place]:.0%} of all rows)"
+    scale, mean = encoder.numbers_.scale[place], encoder.numbers_.mean[place]
+    here, all_rows = (float(value[place] * scale + mean) for value in (inside, middle))
+    if column.type.drawn == "levels":
+        return f"{name}: {here:.0%} ({all_rows:.0%} of all rows)"
+    if name == column.name:
+        return f"{name} {number(here)} on average ({number(all_rows)} in all rows)"
+    return f"{name} {number(here)} ({number(all_rows)} in all rows)"
 
 
 def _directions(X: Array, names: Sequence[str]) -> tuple[list[Direction], Array]:

@@ -14,6 +14,7 @@ _HOMES = homes_of(
     "empirisk.plots",
     {
         "additive_parts": "additive",
+        "additive_shapes": "shapes",
         "animation": "animate",
         "clusters": "dendrogram density outliers voronoi",
         "curves": "learning_curve luck validation_curve",

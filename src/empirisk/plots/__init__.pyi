@@ -1,6 +1,7 @@
 """The public names of empirisk.plots, and where they live."""
 
 from empirisk.plots.additive_parts import additive as additive
+from empirisk.plots.additive_shapes import shapes as shapes
 from empirisk.plots.animation import animate as animate
 from empirisk.plots.clusters import dendrogram as dendrogram
 from empirisk.plots.clusters import density as density

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from empirisk.evaluation.ranking import costs_of, gains_of
-from empirisk.evaluation.scored import ClassScores, scored
+from empirisk.evaluation.scored import ClassScores, of_machine, scored
 from empirisk.plots import style
 from empirisk.plots.scores import rates
 
@@ -20,7 +20,8 @@ MOST_LINES = 60  # thresholds drawn as lines: more of them are one grey area
 
 def cost_curve(
     truth: Any,
-    scores: ArrayLike | None = None,
+    scores: Any = None,
+    y: ArrayLike | None = None,
     *,
     positive: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -33,11 +34,13 @@ def cost_curve(
 
     Parameters
     ----------
-    truth : array of n, or the result of an evaluation
+    truth : array of n, the result of an evaluation, or a fitted machine
         The true classes.
     scores : array of n, or n x classes
         Scores or probabilities, higher for the positive class; a column for each of several classes. Not needed with
         a result.
+    y : array of n, optional
+        The true values, where a machine is given, and its rows in the place of scores.
     positive : class, optional
         The class to find; None takes the second of two, and each of several against the others.
     sample_weight : array of n, optional
@@ -55,6 +58,7 @@ def cost_curve(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['1: mean cost 0.125', 'always one class: 0.250']
     """
+    truth, scores = of_machine(truth, scores, y)
     curves = scored(truth, scores, positive, sample_weight)
     axes = rates(axes, curves)
     axes.set_ylim(-0.012, 0.62)  # no curve is above 1/2
@@ -79,7 +83,8 @@ def _draw_thresholds(axes: Axes, one: ClassScores) -> None:
 
 def gains(
     truth: Any,
-    scores: ArrayLike | None = None,
+    scores: Any = None,
+    y: ArrayLike | None = None,
     *,
     positive: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -89,7 +94,7 @@ def gains(
 
     Parameters
     ----------
-    truth, scores, positive, sample_weight, axes
+    truth, scores, y, positive, sample_weight, axes
         As for `cost_curve`.
 
     Returns
@@ -102,6 +107,7 @@ def gains(
     >>> figure.axes[0].lines[0].get_xydata()[1]
     array([0.2, 0.5])
     """
+    truth, scores = of_machine(truth, scores, y)
     curves = scored(truth, scores, positive, sample_weight)
     axes = rates(axes, curves)
     for number, one in enumerate(curves):
@@ -117,7 +123,8 @@ def gains(
 
 def lift(
     truth: Any,
-    scores: ArrayLike | None = None,
+    scores: Any = None,
+    y: ArrayLike | None = None,
     *,
     positive: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -127,7 +134,7 @@ def lift(
 
     Parameters
     ----------
-    truth, scores, positive, sample_weight, axes
+    truth, scores, y, positive, sample_weight, axes
         As for `cost_curve`.
 
     Returns
@@ -140,6 +147,7 @@ def lift(
     >>> figure.axes[0].lines[0].get_xydata()[1]
     array([0.4 , 1.25])
     """
+    truth, scores = of_machine(truth, scores, y)
     curves = scored(truth, scores, positive, sample_weight)
     axes = rates(axes, curves)
     highest = 1.0
@@ -155,7 +163,8 @@ def lift(
 
 def precision_at_k(
     truth: Any,
-    scores: ArrayLike | None = None,
+    scores: Any = None,
+    y: ArrayLike | None = None,
     *,
     most: int | None = None,
     positive: Any = None,
@@ -166,7 +175,7 @@ def precision_at_k(
 
     Parameters
     ----------
-    truth, scores, positive, sample_weight, axes
+    truth, scores, y, positive, sample_weight, axes
         As for `cost_curve`.
     most : int, optional
         The largest k; all rows by default.
@@ -182,6 +191,7 @@ def precision_at_k(
     array([[1. , 1. ],
            [2. , 0.5]])
     """
+    truth, scores = of_machine(truth, scores, y)
     curves = scored(truth, scores, positive, sample_weight)
     axes = rates(axes, curves)
     for number, one in enumerate(curves):

@@ -16,7 +16,7 @@ from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import Array, check_weights
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.ranking import hull_of
-from empirisk.evaluation.scored import ClassScores, is_result, scored, sorted_classes
+from empirisk.evaluation.scored import ClassScores, is_result, of_machine, scored, sorted_classes
 from empirisk.plots import style
 from empirisk.theory.luck import clopper_pearson
 
@@ -53,7 +53,8 @@ def numbers(truth: Any, predictions: ArrayLike | None, sample_weight: ArrayLike 
 
 def roc(
     truth: Any,
-    scores: ArrayLike | None = None,
+    scores: Any = None,
+    y: ArrayLike | None = None,
     *,
     threshold: Any = None,
     hull: bool = False,
@@ -65,11 +66,13 @@ def roc(
 
     Parameters
     ----------
-    truth : array of n, or the result of an evaluation
+    truth : array of n, the result of an evaluation, or a fitted machine
         The true classes.
     scores : array of n, or n x classes
         Scores or probabilities, higher for the positive class; a column for each of several classes. Not needed with
         a result.
+    y : array of n, optional
+        The true values, where a machine is given, and its rows in the place of scores.
     threshold : float or ThresholdChoice, optional
         The chosen threshold, or what `empirisk.selection.choose_threshold` returns, to be marked: rows with a score
         of at least this are called positive.
@@ -92,6 +95,7 @@ def roc(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['1: area 0.750', 'threshold 0.5', 'chance: area 0.5']
     """
+    truth, scores = of_machine(truth, scores, y)
     threshold = getattr(threshold, "threshold", threshold)
     curves = scored(truth, scores, positive, sample_weight)
     axes = rates(axes, curves)
@@ -132,7 +136,8 @@ def _mark(axes: Axes, place: tuple[float, float], threshold: Any, number: int, c
 
 def precision_recall(
     truth: Any,
-    scores: ArrayLike | None = None,
+    scores: Any = None,
+    y: ArrayLike | None = None,
     *,
     threshold: Any = None,
     positive: Any = None,
@@ -143,11 +148,13 @@ def precision_recall(
 
     Parameters
     ----------
-    truth : array of n, or the result of an evaluation
+    truth : array of n, the result of an evaluation, or a fitted machine
         The true classes.
     scores : array of n, or n x classes
         Scores or probabilities, higher for the positive class; a column for each of several classes. Not needed with
         a result.
+    y : array of n, optional
+        The true values, where a machine is given, and its rows in the place of scores.
     threshold : float or ThresholdChoice, optional
         The chosen threshold, or what `empirisk.selection.choose_threshold` returns, to be marked: rows with a score
         of at least this are called positive.
@@ -168,6 +175,7 @@ def precision_recall(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['1: average 1.000', 'chance: 0.250']
     """
+    truth, scores = of_machine(truth, scores, y)
     threshold = getattr(threshold, "threshold", threshold)
     curves = scored(truth, scores, positive, sample_weight)
     axes = rates(axes, curves)
@@ -195,7 +203,8 @@ MOST = 25
 
 def confusion(
     truth: Any,
-    predictions: ArrayLike | None = None,
+    predictions: Any = None,
+    y: ArrayLike | None = None,
     *,
     classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
@@ -205,10 +214,12 @@ def confusion(
 
     Parameters
     ----------
-    truth : array of n, or the result of an evaluation
+    truth : array of n, the result of an evaluation, or a fitted machine
         The true classes.
     predictions : array of n
         The predicted ones; not needed with a result.
+    y : array of n, optional
+        The true values, where a machine is given, and its rows in the place of predictions.
     classes : list, optional
         The classes in the order to draw them; None takes all that occur, sorted.
     sample_weight : array of n, optional
@@ -226,6 +237,7 @@ def confusion(
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['1', '1', '0', '1']
     """
+    truth, predictions = of_machine(truth, predictions, y)
     if classes is None and is_result(truth):
         classes = truth.classes
     known, said, weights = answers(truth, predictions, sample_weight)
@@ -275,7 +287,8 @@ APART = 0.07  # least room between numbers of rows
 
 def calibration(
     truth: Any,
-    probabilities: ArrayLike | None = None,
+    probabilities: Any = None,
+    y: ArrayLike | None = None,
     *,
     bins: int = 10,
     cut: str = "uniform",
@@ -290,10 +303,12 @@ def calibration(
 
     Parameters
     ----------
-    truth : array of n, or the result of an evaluation
+    truth : array of n, the result of an evaluation, or a fitted machine
         The true classes.
     probabilities : array of n, or n x classes
         Probability of the positive class, or of each. Not needed with a result.
+    y : array of n, optional
+        The true values, where a machine is given, and its rows in the place of probabilities.
     bins : int
         Number of bins.
     cut : {"uniform", "quantile"}
@@ -316,6 +331,7 @@ def calibration(
     array([[0.2, 0.5],
            [0.7, 0.5]])
     """
+    truth, probabilities = of_machine(truth, probabilities, y)
     curves = scored(truth, probabilities, positive, sample_weight, decisions=False)
     style.checked_choice("cut", cut, CUTS)
     check_count("bins", bins)
@@ -366,7 +382,8 @@ MOST_BINS = 70
 
 def residuals(
     truth: Any,
-    predictions: ArrayLike | None = None,
+    predictions: Any = None,
+    y: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     axes: Sequence[Axes] | None = None,
@@ -375,10 +392,12 @@ def residuals(
 
     Parameters
     ----------
-    truth : array of n, or the result of an evaluation
+    truth : array of n, the result of an evaluation, or a fitted machine
         The true numbers.
     predictions : array of n
         The predicted ones; not needed with a result.
+    y : array of n, optional
+        The true values, where a machine is given, and its rows in the place of predictions.
     sample_weight : array of n, optional
         Weights of the rows; weight 2 equals the row twice.
     axes : two matplotlib Axes, optional
@@ -394,6 +413,7 @@ def residuals(
     >>> [axes.get_xlabel() for axes in figure.axes]
     ['true value', 'residual (true - predicted)']
     """
+    truth, predictions = of_machine(truth, predictions, y)
     known, said, weights = numbers(truth, predictions, sample_weight)
     left = known - said
     first, second = style.panels(axes, 2, (8.6, 4.0))  # inches: two nearly square pictures side by side

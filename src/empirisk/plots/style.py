@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from io import StringIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import numpy as np
@@ -134,6 +134,16 @@ def wrapped(text: str, width: int = 62) -> str:
     return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, width))
 
 
+class ShownFigure(Figure):
+    """A figure that a notebook shows without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        drawn = BytesIO()
+        with any_script():
+            self.savefig(drawn, format="png")
+        return drawn.getvalue()
+
+
 def canvas(axes: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
     """The axes to draw into: those given, or the only ones of a new figure, which belongs to no window."""
     return panels(axes, 1, size)[0]
@@ -152,7 +162,7 @@ def panels(axes: Any, count: int, size: tuple[float, float], *, rows: bool = Fal
 
 def grid(down: int, across: int, size: tuple[float, float]) -> list[Axes]:
     """The axes of a new figure, row by row."""
-    figure = Figure(figsize=size, layout="constrained")
+    figure = ShownFigure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return list(figure.subplots(down, across, squeeze=False).flat)
 

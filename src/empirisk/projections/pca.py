@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_time
+from empirisk.contract.elsewhere import blockwise, elsewhere
 from empirisk.contract.features import FLOATS, SUPPORT, Features, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
@@ -32,6 +33,7 @@ from empirisk.linalg.threads import interruptible_call, single_threaded_blas
 from empirisk.maps.implicit import kernel_sums
 from empirisk.names import Estimator
 from empirisk.parts import is_number
+from empirisk.scale.fitting import weighted_rows
 from empirisk.settings import require, settings
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
 from empirisk.validation import check_array
@@ -163,14 +165,19 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         rebuilds = hasattr(self.features, "learn_to_rebuild")
         if not rebuilds:
             self._require_fixed_features()
-        whole, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
-        weights = check_weights(sample_weight, len(ones))
-        if rebuilds:
-            whole = self._autoencoded(X, weights)
-        rows = np.flatnonzero(weights > 0)
-        weights = weights[rows]
-        design = whole if len(rows) == whole.shape[0] else whole.rows(rows)
-        freedom = self._freedom(weights, len(ones))
+        there = elsewhere(X)
+        if there is None:
+            whole, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
+            weights = check_weights(sample_weight, len(ones))
+            if rebuilds:
+                whole = self._autoencoded(X, weights)
+            rows = np.flatnonzero(weights > 0)
+            weights = weights[rows]
+            design, count = whole if len(rows) == whole.shape[0] else whole.rows(rows), len(ones)
+        else:
+            design, weights = weighted_rows(self, there, sample_weight)
+            rows, count = np.empty(0, np.intp), design.shape[0]
+        freedom = self._freedom(weights, count)
         wanted = self._wanted(min(design.shape))
         watch = FitCallbacks(self, RESTARTS + 1, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible():
@@ -316,6 +323,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     # --- what it answers ----------------------------------------------------------------------------------------------
 
+    @blockwise
     @single_threaded_blas()
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """The coordinates of each row along the directions."""

@@ -105,18 +105,23 @@ def values_of(series: pl.Series) -> NDArray:
     return np.array(series.to_list(), dtype=object) if series.dtype == pl.String else series.to_numpy()
 
 
-def correlations(learned: Any) -> Table:
-    """The pairs of numeric columns with the largest rank correlations, on a sample of the rows."""
+def correlated(learned: Any, least: float) -> list[tuple[tuple[str, str], float]]:
+    """The pairs of important numeric columns with the largest rank correlations, on a sample of the rows."""
     numbers = set(learned.model.schema.named(lambda kind: kind.drawn == "numbers"))
     names = [name for name in leading(learned) if name in numbers][:CORRELATED_COLUMNS]
     frame = learned.plan.frame.select(names)
     frame = frame.sample(min(CORRELATION_ROWS, frame.height), seed=0)
     together = list(combinations(names, 2))
     asked = [pl.corr(*pair, method="spearman").alias(str(k)) for k, pair in enumerate(together)]
-    values = frame.select(asked).row(0) if asked else ()
-    found = [(r, pair) for r, pair in zip(values, together, strict=True) if r is not None and abs(r) >= MIN_CORRELATION]
-    found.sort(key=lambda entry: -abs(entry[0]))
-    rows = [[" and ".join(pair), Cell(f"{r:+.2f}", r, bar=abs(r))] for r, pair in found[:CORRELATED_PAIRS]]
+    values: Any = frame.select(asked).row(0) if asked else ()
+    found = [(pair, r) for r, pair in zip(values, together, strict=True) if r is not None and abs(r) >= least]
+    return sorted(found, key=lambda entry: -abs(entry[1]))[:CORRELATED_PAIRS]
+
+
+def correlations(learned: Any) -> Table:
+    """The pairs of columns that go together."""
+    found = correlated(learned, MIN_CORRELATION)
+    rows = [[" and ".join(pair), Cell(f"{r:+.2f}", r, bar=r)] for pair, r in found]
     return Table("Columns that go together (rank correlation)", ["Pair", "Correlation"], rows)
 
 

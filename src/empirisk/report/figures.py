@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import stop
-from empirisk.report.page_blocks import Figure
+from empirisk.report.page_blocks import NO_TIME, Figure
 
 
 def picture(title: str, caption: str, draw: Callable[[Any, Any], Any]) -> Figure:
@@ -33,7 +33,7 @@ def guarded(title: str, caption: str, drawn: Callable[[Any], str], *, wide: bool
         with views.style.any_script():
             return Figure(drawn(views), title, caption, wide)
     except stop.Stopped:
-        return Figure("", title, "The time given left no room for this picture.")
+        return Figure("", title, NO_TIME)
     except Exception as problem:  # noqa: BLE001
         return Figure("", title, f"This picture could not be drawn ({type(problem).__name__}: {problem}).")
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from empirisk import plots
 from empirisk.formats import metric_name, number
+from empirisk.report.data import correlated
 from empirisk.report.figures import guarded, picture
 from empirisk.report.page_blocks import Cell, Code, Figures, Paragraph, Section, Table
 from empirisk.report.terms import Terms, in_words, terms_of
@@ -16,6 +17,7 @@ from empirisk.trees.tree import TreeClassifier, TreeRegressor
 LISTED = 12  # columns in the table of importances, and words in the table of words: the rest matters little
 MIN_WORD_ROWS = 10  # test rows that must have a word, and that must lack it: means of fewer are mostly noise
 MOST_WEIGHTS = 25  # weights that are listed of a machine with one output
+STRONG = 0.7  # rank correlation from which the effect of one column alone says little
 CLASS_WEIGHTS = 5  # columns that are listed for, and against, each of several classes
 
 
@@ -60,7 +62,23 @@ def effects(learned: Any) -> list[Any]:
         picture(one.column, "", lambda views, axes, one=one: views.effect(axes, one, what, shared))
         for one in learned.effects
     ]
-    return [Paragraph(text), Figures(drawn)]
+    together = _with_partners(learned)
+    return [*([Paragraph(text)] if any(one.svg for one in drawn) else []), Figures(drawn), *together]
+
+
+def _with_partners(learned: Any) -> list[Paragraph]:
+    """A warning about columns that go together with another: a change of one alone is a row that does not exist."""
+    names = {one.column for one in learned.effects}
+    pairs = [(pair, r) for pair, r in correlated(learned, STRONG) if names & set(pair)]
+    if not pairs:
+        return []
+    told = ", ".join(f"{' and '.join(pair)} ({r:+.2f})" for pair, r in pairs)
+    return [
+        Paragraph(
+            f"With care: {told} go together. If one changes and the other does not, the row is one that hardly exists, "
+            "and what the model makes of it says little."
+        )
+    ]
 
 
 def words_of_texts(learned: Any) -> list[Any]:
@@ -121,7 +139,7 @@ def _one_output(learned: Any, terms: Terms) -> Table:
     for k in places:
         weight = float(terms.weights[0, k])
         rows.append(
-            [terms.names[k], Cell(f"{weight:+.3g}", weight, bar=abs(weight) / top), in_words(terms, k, positive, odds)]
+            [terms.names[k], Cell(f"{weight:+.3g}", weight, bar=weight / top), in_words(terms, k, positive, odds)]
         )
     used = int(np.count_nonzero(terms.weights))
     more = f", the {MOST_WEIGHTS} largest of {used:,}" if used > MOST_WEIGHTS else ""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from empirisk import templates
+from empirisk.errors import listed
 from empirisk.formats import printable
 from empirisk.templates import text_of
 
@@ -14,7 +15,7 @@ LONG = 12
 
 
 class Cell(NamedTuple):
-    """A cell that is more than text: its number, a bar, a shade (both from 0 to 1), a small picture."""
+    """A cell that is more than text: its number, a bar (from -1 to 1), a shade (from 0 to 1), a small picture."""
 
     text: str
     key: float | None = None
@@ -69,6 +70,10 @@ class Figure(NamedTuple):
     wide: bool = False
 
 
+#: What stands for a picture that there was no time to draw; none is left on the page, and a warning counts them.
+NO_TIME = "The time given left no room for this picture."
+
+
 class Figures(NamedTuple):
     """Pictures side by side."""
 
@@ -99,16 +104,35 @@ class Section(NamedTuple):
 
 def sections(makers: dict[str, Callable[[], Section]]) -> tuple[list[Section], list[str]]:
     """The sections that could be made, and a sentence for each that could not: no result is lost for one of them."""
-    made, lost = [], []
+    made, lost, late = [], [], []
     for title, make in makers.items():
         try:
             section = make()
         except Exception as problem:  # noqa: BLE001
             lost.append(f"The section “{title}” could not be made ({type(problem).__name__}: {problem}).")
             continue
-        if section.blocks:
-            made.append(section)
+        blocks = [
+            block._replace(figures=_in_time(block.figures)) if isinstance(block, Figures) else block
+            for block in section.blocks
+        ]
+        late += [one.title for block in section.blocks for one in _figures(block) if one.caption == NO_TIME]
+        blocks = [block for block in blocks if not _figures(block) or _in_time(_figures(block))]
+        blocks = [block for block in blocks if block != Figures([])]
+        if blocks:
+            made.append(section._replace(blocks=blocks))
+    if late:
+        lost.append(f"The time given left no room for {len(late)} pictures: {listed(late)}.")
     return made, lost
+
+
+def _figures(block: Any) -> Sequence[Figure]:
+    """The pictures of a block."""
+    return block.figures if isinstance(block, Figures) else [block] if isinstance(block, Figure) else []
+
+
+def _in_time(figures: Sequence[Figure]) -> list[Figure]:
+    """Those that there was time to draw."""
+    return [one for one in figures if one.caption != NO_TIME]
 
 
 def _shown(value: Any) -> Any:

@@ -30,15 +30,15 @@ def page(described: Any, model_file: str = "table.model") -> str:
 def clusters(described: Any) -> Section:
     """How many rows each cluster has, and what tells it apart."""
     text = (
-        "What tells a cluster apart: the columns in which its mean is farthest from that of all rows, "
-        "in standard deviations."
+        "What tells a cluster apart: the columns in which its mean is farthest from that of all rows, measured by how "
+        "much rows differ, in the units of the columns."
     )
     rows = [
         [
             Cell(str(one.number), one.number),
             Cell(f"{one.size:,}", one.size, bar=one.share),
             Cell(f"{one.share:.0%}", one.share),
-            _words(one.apart, "above", "below"),
+            "; ".join(one.words),
         ]
         for one in described.clusters
     ]

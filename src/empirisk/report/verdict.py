@@ -12,6 +12,7 @@ from empirisk.formats import count, metric_name, number, shown
 from empirisk.report.figures import picture
 from empirisk.report.page_blocks import Cell, Chooser, Figure, Figures, Paragraph, Section, Table
 from empirisk.report.words import error_of, named
+from empirisk.tables.spread import coverage_by_parts
 
 MOST_CLASSES = 30  # classes up to which the whole confusion matrix is shown
 CONFUSED_PAIRS = 20  # most frequent confusions, listed where there are more classes
@@ -21,6 +22,8 @@ THRESHOLDS = 100  # thresholds that the reader can choose from: one for each per
 MOST_GROUPS = 12  # subgroups that are listed
 MIN_GROUP_ROWS = 20  # test rows that a subgroup, and its complement, must have
 MOST_LEVELS = 20  # values of a column that make subgroups
+TOP = (10, 50, 100, 500, 1000)  # rows with the highest scores of which the hits are told
+COVERAGE = 0.9  # of the intervals that are told
 SIGNIFICANCE = 0.05  # Bonferroni-corrected p value up to which a subgroup is listed
 
 
@@ -29,8 +32,12 @@ def test(learned: Any) -> Section:
     blocks: list[Any] = [Paragraph(learned.test.luck)] if learned.test.luck else []
     blocks.append(scores(learned))
     blocks += [] if learned.classes is None else [by_class(learned), *confusion(learned)]
+    highest = top_rows(learned)
+    blocks += [highest] if highest.rows else []
     chooser = threshold(learned)
     blocks += [] if chooser is None else [chooser]
+    covered = coverage(learned)
+    blocks += [covered] if covered.rows else []
     drawn = list(figures(learned))
     return Section("test", "How good it is", [*blocks, *([Figures(drawn)] if drawn else [])])
 
@@ -43,6 +50,25 @@ def scores(learned: Any) -> Table:
         interval = Cell(" to ".join(map(number, one.interval)), one.interval[0])
         rows.append([metric_name(one.name), Cell(number(one.value, 4), one.value), interval])
     return Table(caption, ["Score", "Value", "95 % interval"], rows, [0])
+
+
+def coverage(learned: Any) -> Table:
+    """How often the intervals of the model hold the truth, for parts of its predictions."""
+    found, head = learned.errors, [f"Predicted {learned.target}", "Test rows", "Truth inside", "Mean width"]
+    caption = f"Intervals of {COVERAGE:.0%}: how often they held the truth, by the prediction"
+    if found is None:
+        return Table(caption, head, [])
+    limits = learned.model.limits or (-np.inf, np.inf)
+    rows = [
+        [
+            f"{number(part.low)} to {number(part.high)}",
+            Cell(f"{part.rows:,}", part.rows),
+            Cell(f"{part.inside:.0%}", part.inside, bar=part.inside),
+            Cell(number(part.width), part.width),
+        ]
+        for part in coverage_by_parts(found, COVERAGE, limits)
+    ]
+    return Table(caption, head, rows)
 
 
 def by_class(learned: Any) -> Table:
@@ -62,6 +88,22 @@ def by_class(learned: Any) -> Table:
 
 def _share(some: int, total: int) -> Cell:
     return Cell("-", -1) if not total else Cell(f"{some / total:.1%}", some / total, bar=some / total)
+
+
+def top_rows(learned: Any) -> Table:
+    """How many of the rows with the highest scores belong to a rare class: precision, gains and lift."""
+    rare = learned.rare
+    head, rows = ["Rows with the highest scores", "Hits", "Precision", "Found of all", "Times chance (lift)"], []
+    name = "" if rare is None else named(learned, rare)
+    if rare is not None and learned.test.probabilities is not None:
+        are = learned.test.truth == rare
+        order = np.argsort(-learned.test.probabilities[:, learned.classes.tolist().index(rare)], kind="stable")
+        for taken in sorted({k for k in (*TOP, int(are.sum())) if k <= len(are) / 2}):
+            hits = int(are[order[:taken]].sum())
+            lift = hits / taken / max(are.mean(), 1e-12)
+            cells = [_share(hits, taken), _share(hits, int(are.sum())), Cell(number(lift, 2), lift)]
+            rows.append([Cell(f"{taken:,}", taken), Cell(f"{hits:,}", hits), *cells])
+    return Table(f"Hits among the rows that it scores highest for {name}", head, rows)
 
 
 def confusion(learned: Any) -> Iterator[Table]:
@@ -98,7 +140,9 @@ def threshold(learned: Any) -> Chooser | None:
     found, alarms = ((said & part).sum(axis=1).tolist() for part in (there, ~there))
     counts = {"thresholds": limits.tolist(), "found": found, "alarms": alarms}
     counts |= {"positives": int(there.sum()), "negatives": int((~there).sum())}
-    return Chooser(named(learned, learned.classes[1]), counts, int(np.searchsorted(limits, 0.5)))
+    place, start = learned.test.threshold or (1, 0.5)
+    start = start if place == 1 else 1 - start
+    return Chooser(named(learned, learned.classes[1]), counts, int(np.searchsorted(limits, start)))
 
 
 def figures(learned: Any) -> Iterator[Figure]:

@@ -36,6 +36,12 @@ def map_table(machine: Any, table: Table) -> Table:
     return table.mapped(machine.features_.transform)
 
 
+def weighted_rows(machine: Any, there: RowsElsewhere, sample_weight: Any) -> tuple[BlockedDesign, Blocked]:
+    """The design of rows that lie elsewhere, after the feature map, and their weights."""
+    table = map_table(machine, there.table(None, sample_weight).counting())
+    return BlockedDesign(table.rows), table.weights
+
+
 def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> list[Problem]:
     """The problems of a classifier or regressor on rows that lie elsewhere."""
     if isinstance(machine.C, str) or not np.all(np.isfinite(machine.C if isinstance(machine.C, float) else 1.0)):

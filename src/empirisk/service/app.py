@@ -53,7 +53,8 @@ class Service:
 
     async def _answer(self, body: bytes, request: Request) -> str:
         """The JSON of the answers; a request whose client leaves meanwhile is dropped."""
-        answer = asyncio.ensure_future(self.batcher.ask(body))
+        explain = request.query_params.get("explain", "") in ("1", "true", "yes")
+        answer = asyncio.ensure_future(self.batcher.ask(body, explain))
         left = asyncio.ensure_future(_disconnected(request))
         try:
             await asyncio.wait([answer, left], return_when=asyncio.FIRST_COMPLETED)

@@ -16,9 +16,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from empirisk.errors import EmpiriskError
+from empirisk.explain.contributions import reasons
 from empirisk.service.bodies import Bodies, Refusal, Rows
 from empirisk.tables.model import TableModel
 
+COVERAGE = 0.9  # of the intervals of numbers
 BATCH_ROWS = 256  # rows after which a batch is closed: enough to share the cost of encoding, few enough to wait for
 
 
@@ -27,16 +30,18 @@ class ModelFailed(RuntimeError):
 
 
 class Waiting(NamedTuple):
-    """A request in the queue: its body, and the future for the JSON of the answer."""
+    """A request in the queue: its body, whether reasons are asked for, and the future for the JSON of the answer."""
 
     body: bytes
+    explain: bool
     answer: "Future[str]"
 
 
 class Checked(NamedTuple):
-    """A request whose rows passed the checks: the rows, and the future for the JSON of the answer."""
+    """A request whose rows passed the checks: the rows, whether reasons are asked for, and the future of the answer."""
 
     rows: Rows
+    explain: bool
     answer: "Future[str]"
 
 
@@ -50,20 +55,22 @@ class Batcher:
 
     def __init__(self, model: TableModel, bodies: Bodies):
         self._model, self._bodies = model, bodies
+        rows = 0 if model.residuals is None else len(model.residuals)
+        self._intervals = 1 - 2 / (rows + 1) >= COVERAGE  # as many rows as the quantiles need
         self._labels = [str(label) for label in model.classes] if model.has_probabilities else []
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self.rows = 0  # rows predicted since the start
 
-    async def ask(self, body: bytes) -> str:
-        """The JSON of the answers to a body; a request that is cancelled while it waits is not computed."""
+    async def ask(self, body: bytes, explain: bool = False) -> str:
+        """The JSON of the answers to a body, with reasons if asked for; what is cancelled meanwhile is not computed."""
         if self._thread is None:
             # The worker runs with the `er.config` of the thread that serves, which is a context variable.
             context = contextvars.copy_context()
             self._thread = threading.Thread(target=context.run, args=(self._work,), name="predict", daemon=True)
             self._thread.start()
         answer: Future[str] = Future()
-        self._queue.put(Waiting(body, answer))
+        self._queue.put(Waiting(body, explain, answer))
         return await asyncio.wrap_future(answer)
 
     def close(self) -> None:
@@ -76,7 +83,7 @@ class Batcher:
             for waiting in self._arrived(first):
                 rows = settle(waiting.answer, lambda body=waiting.body: self._bodies.read(body))
                 if rows is not None:
-                    batch.append(Checked(rows, waiting.answer))
+                    batch.append(Checked(rows, waiting.explain, waiting.answer))
                     count += rows.frame.height
                 if count >= BATCH_ROWS:
                     break
@@ -104,25 +111,40 @@ class Batcher:
         for one in batch:
             end = start + one.rows.frame.height
             X = None if encoded is None else encoded[start:end]
-            text = settle(one.answer, lambda rows=one.rows, X=X: self._json(rows, X))
+            text = settle(one.answer, lambda one=one, X=X: self._json(one, X))
             if text is not None:
                 self.rows += one.rows.frame.height
                 one.answer.set_result(text)
             start = end
 
-    def _json(self, rows: Rows, X: Any) -> str:
+    def _json(self, asked: Checked, X: Any) -> str:
         """The answers to the rows of one request."""
+        rows = asked.rows
         answers = self._of_rows(self._model.encode(rows.frame) if X is None else X)
         for row, warnings in self._model.unusual(rows.frame).items():
             answers[row]["warnings"] = warnings
+        for answer, reason in zip(answers, self._reasons(rows.frame) if asked.explain else (), strict=False):
+            answer["because"] = reason
         return json.dumps(answers if rows.several else answers[0])
+
+    def _reasons(self, frame: pl.DataFrame) -> list[str]:
+        """Why each row is predicted so; nothing for machines that have no reasons."""
+        try:
+            return reasons(self._model, frame)
+        except EmpiriskError:
+            return []
 
     def _of_rows(self, X: Any) -> list[dict[str, Any]]:
         machine = self._model.pipeline[-1]
-        answers: list[dict[str, Any]] = [{"prediction": _plain(value)} for value in machine.predict(X).tolist()]
+        answers: list[dict[str, Any]] = [
+            {"prediction": _plain(value)} for value in self._model.predict_encoded(X).tolist()
+        ]
         if self._labels:
             for answer, row in zip(answers, machine.predict_proba(X).tolist(), strict=True):
                 answer["probabilities"] = dict(zip(self._labels, row, strict=True))
+        if self._intervals:
+            for answer, low, high in zip(answers, *self._model.interval_of(X, COVERAGE), strict=True):
+                answer["interval"] = {"coverage": COVERAGE, "low": _plain(float(low)), "high": _plain(float(high))}
         return answers
 
 

@@ -50,7 +50,10 @@ class Fields:
     def _value(self, row: dict[str, Any], column: Column, known: Forms) -> Any:
         """The value of a field in the form that encoders take, None where it is missing."""
         if column.name not in row:
-            raise ValueError(f"is required; send null if it is not known{self._hint(column.name, row)}")
+            hint = self._hint(column.name, row)
+            if hint or not self._dtypes.keys() & row.keys():
+                raise ValueError(f"is missing{hint or ', as all fields are; send at least one'}")
+            return None
         return column.read(row[column.name], known)
 
     def _hint(self, name: str, row: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from empirisk.tables.understanding.column import Column
 def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
     """The OpenAPI document of a model's service."""
     properties = {column.name: _field(column, levels(model, column.name)) for column in model.schema.used}
-    row = {"type": "object", "required": list(properties), "properties": properties}
+    row = {"type": "object", "properties": properties, "minProperties": 1}
     answer = _answer(model)
     body = {"oneOf": [row, {"type": "array", "items": row, "minItems": 1, "maxItems": rows}]}
     example = example_row(model)
@@ -25,7 +25,15 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
         "paths": {
             "/predict": {
                 "post": {
-                    "summary": "Predict one row, or a list of rows",
+                    "summary": "Predict one row, or a list of rows; fields that are not sent are missing",
+                    "parameters": [
+                        {
+                            "name": "explain",
+                            "in": "query",
+                            "description": "true adds the columns that move the prediction most",
+                            "schema": {"type": "boolean"},
+                        }
+                    ],
                     "requestBody": {
                         "required": True,
                         "content": {"application/json": {"schema": body, "example": example}},
@@ -70,9 +78,16 @@ def _field(column: Column, words: list[str]) -> dict[str, Any]:
 
 def _answer(model: TableModel) -> dict[str, Any]:
     kind: dict[str, Any] = {"type": "number"} if not model.classes else {"enum": model.classes}
-    properties: dict[str, Any] = {"prediction": kind, "warnings": _list({"type": "string"})}
+    properties: dict[str, Any] = {
+        "prediction": kind,
+        "warnings": _list({"type": "string"}),
+        "because": {"type": "string"},
+    }
     if model.has_probabilities:
         properties["probabilities"] = {"type": "object", "additionalProperties": {"type": "number"}}
+    if model.residuals is not None:
+        ends = {name: {"type": "number"} for name in ("coverage", "low", "high")}
+        properties["interval"] = {"type": "object", "properties": ends}
     return {"type": "object", "properties": properties}
 
 

@@ -14,6 +14,7 @@ from empirisk.contract.meta import transformed
 from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import contributions
 from empirisk.tables.reading.frames import as_frame
+from empirisk.tables.spread import Spread, ends
 from empirisk.tables.understanding.profile import Profile, unusual
 from empirisk.tables.understanding.schema import Schema
 from empirisk.tables.understanding.target import Target
@@ -36,7 +37,14 @@ class TableModel:
     description : dict
         What is worth knowing of how it was made, such as ``{"machine": "SVM", "rows": 300}``.
     residuals : array, optional
-        For numbers, what the truth was above the prediction in rows that the model had not seen, sorted.
+        For numbers, what the truth was above the prediction in rows that the model had not seen, divided by the size
+        of the error that was to be expected, sorted.
+    spread : Spread, optional
+        What gives that size; without one it is 1 for all rows.
+    limits : (low, high), optional
+        The least and the largest number that the target has had: no interval reaches beyond.
+    threshold : (int, float), optional
+        The number of a rare class of two, and the probability from which it is named.
     profile : dict, optional
         How the columns of the training rows were spread, from `profile`.
     passed : array, optional
@@ -62,6 +70,9 @@ class TableModel:
         target=state.part(Target),
         scores=state.mapping(state.anything()),
         residuals=state.optional(state.maybe(state.array("f8", None))),
+        spread=state.optional(state.maybe(state.part(Spread))),
+        threshold=state.optional(state.maybe(state.anything())),
+        limits=state.optional(state.maybe(state.several(state.number(finite=False), 2))),
         passed=state.optional(state.maybe(state.array("u2", None))),
         profile=state.optional(state.mapping(state.anything())),
     )
@@ -74,6 +85,9 @@ class TableModel:
     residuals: NDArray[np.float64] | None = None
     profile: Profile = field(default_factory=dict)
     passed: NDArray[np.uint16] | None = None
+    spread: Spread | None = None
+    limits: tuple[float, float] | None = None
+    threshold: tuple[int, float] | None = None
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
@@ -100,7 +114,13 @@ class TableModel:
 
     def predict(self, table: Any) -> NDArray[Any]:
         """The class or number of every row of a table, which needs the columns of the schema in any order."""
-        return self.pipeline[-1].predict(self.encode(table))
+        return self.predict_encoded(self.encode(table))
+
+    def predict_encoded(self, X: Any) -> NDArray[Any]:
+        """The class or number of every encoded row: a rare class is named from its ``threshold`` on."""
+        if self.threshold is None:
+            return self.pipeline[-1].predict(X)
+        return named_from(np.asarray(self.classes), self.pipeline[-1].predict_proba(X), *self.threshold)
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """The probability of every class, in the order of `classes`."""
@@ -111,32 +131,28 @@ class TableModel:
     def predict_interval(self, table: Any, coverage: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Below and above what the number of each row lies with that probability: split conformal intervals.
 
-        With the r rows of the test sorted by truth minus prediction and a = (1 - coverage) / 2, the interval reaches
-        from the prediction plus residual number floor(a (r + 1)) to that plus number ceil((1 - a) (r + 1)). It holds
-        the truth of a new row, drawn like those, with at least that probability, whatever the model is.
+        They reach from the prediction plus a low to that plus a high quantile of the errors of the test, in units of
+        the error that is to be expected of the row (see `Spread`), and not beyond the numbers that the target has had.
+        An interval holds the truth of a new row, drawn like those, with about that probability, whatever the model is.
         """
+        return self.interval_of(self.encode(table), coverage)
+
+    def interval_of(self, X: Any, coverage: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The intervals of encoded rows."""
         if self.residuals is None:
             raise EmpiriskError(
                 "Intervals are for numbers, from models that `learn` has tested; how sure a model of classes is, its "
                 "probabilities say."
             )
-        if not 0 < coverage < 1:
-            raise EmpiriskError(f"coverage={coverage!r} must lie between 0 and 1, such as 0.9.")
-        rows, tail = len(self.residuals), (1 - coverage) / 2
-        # Rounded, so that 0.05 * 20 is 1.
-        low, high = int(np.floor(round(tail * (rows + 1), 9))), int(np.ceil(round((1 - tail) * (rows + 1), 9)))
-        if low < 1 or high > rows:
-            most = max(1 - 2 / (rows + 1), 0.0)
-            raise EmpiriskError(
-                f"coverage={coverage:g} needs more than the {rows} rows of the test; they are enough for {most:.3g}."
-            )
-        predicted = self.predict(table)
-        return predicted + self.residuals[low - 1], predicted + self.residuals[high - 1]
+        predicted = self.pipeline[-1].predict(X)
+        size = 1.0 if self.spread is None else self.spread.sizes(X, predicted)
+        low, high = (predicted + size * tail for tail in ends(self.residuals, coverage))
+        return (low, high) if self.limits is None else (np.clip(low, *self.limits), np.clip(high, *self.limits))
 
     def answers(self, table: Any) -> pl.DataFrame:
         """Predictions as a table: one column named like the target, and one for each class's probability."""
         X, machine = self.encode(table), self.pipeline[-1]
-        columns = [pl.Series(self.target.name, machine.predict(X).tolist())]
+        columns = [pl.Series(self.target.name, self.predict_encoded(X).tolist())]
         if self.has_probabilities:
             shares = machine.predict_proba(X)
             columns += [
@@ -158,6 +174,15 @@ class TableModel:
     def encode(self, table: Any) -> Any:
         """The rows of a table as the machine takes them."""
         return transformed(self.pipeline.steps[:-1], as_frame(table))
+
+
+def named_from(classes: NDArray, shares: NDArray[np.float64], place: int, threshold: float) -> NDArray:
+    """The classes of rows of two, the one of that place where its probability reaches a threshold.
+
+    >>> named_from(np.array(["fraud", "ok"]), np.array([[0.3, 0.7], [0.1, 0.9]]), 0, 0.25)
+    array(['fraud', 'ok'], dtype='<U5')
+    """
+    return classes[np.where(shares[:, place] >= threshold, place, 1 - place)]
 
 
 #: How a fit is done, and not what is fitted.

@@ -59,7 +59,8 @@ class TableEncoder(TransformerMixin, Estimator):
     year and of the day, and the weekday. Words become indicators of the frequent ones, rare and unseen ones sharing
     one; a column of more words than that also gives the mean target of each word, of other folds for training rows.
     Texts become tf-idf weights of their words, and of the groups of two to four letters in them; several values in a
-    cell become an indicator each. What a column becomes, its kind says (`empirisk.tables.kinds`).
+    cell become an indicator each; sequences become letters by their place, and counts of short pieces. What a column
+    becomes, its kind says (`empirisk.tables.kinds`).
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from empirisk.tables.kinds.boolean import Boolean
 from empirisk.tables.kinds.category import Category
 from empirisk.tables.kinds.date import Date
 from empirisk.tables.kinds.number import Number
+from empirisk.tables.kinds.sequence import Sequence
 from empirisk.tables.kinds.several import Several
 from empirisk.tables.kinds.text import Text
 from empirisk.tables.kinds.unused import Constant, Identifier, Nested
@@ -21,6 +22,7 @@ KINDS: dict[str, Kind] = {
         Boolean(),
         Date(),
         Several(),
+        Sequence(),
         Text(),
         Identifier(),
         Category(),

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from empirisk.tables.kinds.base import Kind, Sample
-from empirisk.tables.kinds.names import ID_NAME
+from empirisk.tables.kinds.names import ID_NAME, PAPER_NAME
 from empirisk.tables.kinds.worded import Worded
 
 if TYPE_CHECKING:
     from empirisk.tables.understanding.column import Column
 
 FEW_ROWS = 20  # rows below which nothing is called an identifier
+LEAST_PAPER = 100  # the least number of a paper that is shared by rows
 ALMOST_ALL = 0.9  # of the values of an identifier are different: a tenth may be there twice by mistake
 
 
@@ -59,9 +60,18 @@ class Nested(Kind):
         return "holds lists or other nested values; give single values"
 
 
-def numbers_rows(series: pl.Series) -> bool:
-    """Whether whole numbers that are all different only number the rows: they count them, or are named like that."""
+def numbers_rows(series: pl.Series, distinct: int) -> bool:
+    """Whether whole numbers only name rows: they count them, or are named like that.
+
+    >>> numbers_rows(pl.Series("InvoiceNo", [536365 + k // 3 for k in range(90)]), 30)
+    True
+    """
     if len(series) < FEW_ROWS:
         return False
-    counts = series[0] in (0, 1) and bool((series.diff().drop_nulls() == 1).all())
-    return counts or ID_NAME.search(series.name) is not None
+    if distinct < len(series):
+        # Several rows of an invoice share its number, which is large: a few small ones would be a count.
+        return (
+            distinct > FEW_ROWS and bool((series >= LEAST_PAPER).all()) and PAPER_NAME.search(series.name) is not None
+        )
+    steps = series.diff().drop_nulls()
+    return bool((steps == 1).all()) or ID_NAME.search(series.name) is not None

@@ -6,6 +6,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import polars as pl
+from scipy import sparse
 
 from empirisk.errors import LETTERS, EmpiriskError
 
@@ -33,6 +34,10 @@ def as_frame(table: Any) -> pl.DataFrame:
 
 def _columns(table: Any) -> Any:
     """The columns of a table by their names, or a Polars frame of them."""
+    if sparse.issparse(table):
+        table = table.toarray()
+    if isinstance(table, list) and table and all(isinstance(row, (list, tuple)) for row in table):
+        table = np.array(table)
     if isinstance(table, np.ndarray) and table.ndim == 2:
         return {f"x{place}": _plain(column) for place, column in enumerate(table.T)}
     if isinstance(table, Mapping):

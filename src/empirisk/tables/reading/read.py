@@ -15,12 +15,24 @@ from empirisk.errors import LETTERS, EmpiriskError, did_you_mean
 from empirisk.settings import require
 from empirisk.tables.kinds.base import MARKERS
 from empirisk.tables.reading import datasets
+from empirisk.tables.reading.database import MARK, SEPARATOR, read_database
 from empirisk.tables.reading.frames import as_frame
-from empirisk.tables.reading.sniff import check_depth, check_rows, decode, find_delimiter, first_row, read_header
+from empirisk.tables.reading.sniff import (
+    check_depth,
+    check_rows,
+    decode,
+    find_delimiter,
+    first_row,
+    read_header,
+    without_title,
+)
 from empirisk.tables.reading.unpack import sound, unpacked, whole
 from empirisk.tables.reading.workbook import CONTENTS, read_workbook
 from empirisk.tables.understanding.guess import LEADING_ZERO
 
+#: How the names of files end that may be meant by a name which is not there.
+ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow")
+ENDINGS += (".feather", ".ipc", ".xlsx", ".gz", ".bz2", ".xz", ".zip", ".db", ".sqlite", ".sqlite3")
 CELL = 8  # bytes of a cell in memory, most often
 LOOKED_AT = 10_000  # rows whose types are tried first; reading twice now and then beats looking at all of them
 
@@ -33,8 +45,8 @@ def read(source: Any, *, header: bool = True) -> pl.DataFrame:
     source : path, name or frame
         A file (CSV with any usual delimiter and encoding, TSV, Parquet, Arrow or Feather, JSON lines, also packed as
         .gz, .bz2, .xz or .zip; a workbook .xlsx, which needs ``pip install 'empirisk[excel]'``), one file of an archive
-        ("months.zip/may.csv"), a folder of Parquet files, "-" for standard input, the name of a bundled table (see
-        `datasets`), or a frame, which becomes one of Polars.
+        ("months.zip/may.csv"), a table of an SQLite database ("shop.db::orders"), a folder of Parquet files, "-" for
+        standard input, the name of a bundled table (see `datasets`), or a frame, which becomes one of Polars.
     header : bool
         Whether the first row of a text table names the columns; else they are column_1, column_2, ...
 
@@ -56,6 +68,9 @@ def read(source: Any, *, header: bool = True) -> pl.DataFrame:
 def _of_name(name: str, header: bool) -> pl.DataFrame:
     """The table of standard input, a file, a folder, an archive, or of a bundled name."""
     path = Path(name)
+    file, found, wanted = name.rpartition(SEPARATOR)
+    if found and not path.exists() and Path(file).is_file():
+        return _checked(_guarded(name, lambda: read_database(Path(file), wanted)), name)
     if name == "-":
         name = "standard input"
         return _checked(_of_bytes(whole(sys.stdin.buffer, name), name, header), name)
@@ -73,7 +88,8 @@ def _of_name(name: str, header: bool) -> pl.DataFrame:
 
 def _no_such(name: str, path: Path) -> str:
     folder = path.parent if path.parent.is_dir() else Path()
-    known = [*datasets.NAMES, *map(str, folder.iterdir())]
+    tables = [str(file) for file in folder.iterdir() if file.suffix.lower() in ENDINGS or file.is_dir()]
+    known = [*datasets.NAMES, *tables]
     otherwise = "give a file, or a name that `empirisk datasets` lists."
     hint = did_you_mean(name, known, otherwise, cutoff=0.7)  # stricter than usual: files have all kinds of names
     return f"There is no table {name!r}; {hint}"
@@ -99,7 +115,9 @@ BINARY: dict[bytes, Callable[[Any, str], pl.DataFrame]] = {
 def _of_file(path: Path, header: bool) -> pl.DataFrame:
     """The table in a file: by what it starts with, else by its name."""
     with path.open("rb") as file:
-        start = file.read(8)
+        start = file.read(len(MARK))
+    if start == MARK:
+        return _guarded(str(path), lambda: read_database(path))
     for mark, reader in BINARY.items():
         if start.startswith(mark):
             return _guarded(str(path), lambda reader=reader: reader(path, str(path)))
@@ -151,6 +169,7 @@ def _of_lines(data: bytes, name: str) -> pl.DataFrame:
 
 def _of_text(data: bytes, name: str, header: bool) -> pl.DataFrame:
     data = decode(data, name)
+    data = without_title(data) if header else data
     delimiter = find_delimiter(data, name)
     if b"\n" not in data and b"\r" in data:
         data = data.replace(b"\r", b"\n")  # the lines of old Macintoshes

@@ -11,6 +11,8 @@ from empirisk.errors import EmpiriskError
 DELIMITERS = (",", ";", "\t", "|")
 #: What texts of wide letters begin with; those of UTF-32 are followed, or preceded, by two zeros.
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+#: Lines above a header at the most, lines below them that must be alike, and those that are compared.
+MOST_TITLES, MIN_LINES, LOOKED_AT = 4, 3, 6
 SNIFFED = 1 << 20  # bytes looked at for the delimiter
 DEEPEST = 64  # lists and objects of JSON inside each other
 BLOCK = 1 << 24  # bytes looked at together
@@ -53,6 +55,24 @@ def check_depth(data: bytes, name: str) -> None:
         if depths.max() > DEEPEST:
             raise EmpiriskError(f"The table {name!r} holds lists in lists without end; give plain columns.")
         depth, quoted = int(depths[-1]), int(inside[-1])
+
+
+def without_title(data: bytes) -> bytes:
+    r"""The table without lines above its header: they have no delimiter where the next ones have as many, two or more.
+
+    >>> without_title(b"Sales of May\n\nday,shop,amount\n1,a,3\n2,b,4\n")
+    b'day,shop,amount\n1,a,3\n2,b,4\n'
+    """
+    lines = data[:SNIFFED].split(b"\n")
+    for title in range(MOST_TITLES + 1):
+        below = [line for line in lines[title:] if line.strip()][:LOOKED_AT]
+        for delimiter in map(str.encode, DELIMITERS):
+            counts = [line.count(delimiter) for line in below]
+            if title and len(below) >= MIN_LINES and counts[0] >= 2 and len(set(counts)) == 1:
+                return data[sum(len(line) + 1 for line in lines[:title]) :]
+        if title == len(lines) or any(mark in lines[title] for mark in map(str.encode, DELIMITERS)):
+            break
+    return data
 
 
 def find_delimiter(data: bytes, name: str = "") -> str:

@@ -21,8 +21,8 @@ class Column:
     name : str
         The name in the header.
     kind : str
-        "number", "boolean", "category", "several" (several words in a cell), "date" or "text"; "identifier",
-        "constant" and "nested" are not learned from.
+        "number", "boolean", "category", "several" (several words in a cell), "date", "sequence" (letters of a small
+        alphabet, such as DNA) or "text"; "identifier", "constant" and "nested" are not learned from.
     missing, distinct : int
         Missing and distinct values met when the schema was made.
     examples : tuple of str

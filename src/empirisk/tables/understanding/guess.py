@@ -39,7 +39,7 @@ def _numbers(columns: list[pl.Series], gone: tuple[str, ...]) -> dict[str, Colum
         kind, form = "number", ""
         if kinds == 0 or (kinds == 1 and missing == 0):
             kind = "constant"
-        elif kinds == len(series) and series.dtype.is_integer() and numbers_rows(series):
+        elif missing == 0 and series.dtype.is_integer() and numbers_rows(series, kinds):
             kind = "identifier"
         elif holds_codes(series, kinds, count):
             kind, low, high, form = "category", None, None, NUMBERS

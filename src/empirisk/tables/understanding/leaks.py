@@ -13,6 +13,7 @@ from empirisk.tables.understanding.target import Target
 ROWS = 4000  # looked at
 BINS = 64  # groups of a column: fine enough to copy a target, coarse enough to hold rows
 ALMOST = 0.995  # share of rows right, or of variance explained
+BESIDE = 0.8  # share of what guessing leaves that a column beside such a one explains: a copy with errors
 COLUMNS = 256  # looked at together
 LEAST = 40  # rows below which a perfect column may be luck
 
@@ -22,7 +23,8 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
 
     Each column is cut into at most 64 groups. The majority class, or the mean, of a group on one half of the rows
     predicts the other half; a column that is right for 99.5 % of it, or explains as much of the variance (in this way
-    or by a straight line), while guessing is not, is suspicious: it was probably written down after the target.
+    or by a straight line), while guessing is not, is suspicious: it was probably written down after the target. Beside
+    such a column, others that explain most of what guessing leaves are too.
 
     Examples
     --------
@@ -43,7 +45,7 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
     outputs: NDArray[Any] = target.values(frame)
     if target.classes:
         outputs = np.searchsorted(np.array(target.classes), outputs)
-    found = {}
+    known: dict[str, tuple[float, float]] = {}
     for start in range(0, len(schema.used), COLUMNS):
         ranks = {c.name: c.type.ranks(features[c.name]) for c in schema.used[start : start + COLUMNS]}
         ranked = {name: values for name, values in ranks.items() if values is not None}
@@ -53,11 +55,13 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
         scores, guess = _scores(_groups(numbers), outputs, order[:half], order[half:], target.task == "classification")
         if target.task == "regression":
             scores = np.maximum(scores, _straight(numbers, outputs))
-        for name, score in zip(ranked, scores, strict=True):
-            if score >= ALMOST and guess < ALMOST - (1 - ALMOST):
-                right = f"{score:.1%} of the {'rows' if target.classes else 'variance'}"
-                found[name] = f"it alone predicts {right}; it may be written down after {target.name!r} is known"
-    return found
+        known |= {name: (float(score), guess) for name, score in zip(ranked, scores, strict=True)}
+    sure = {name for name, (score, guess) in known.items() if score >= ALMOST and guess < ALMOST - (1 - ALMOST)}
+    beside = {name for name, (score, guess) in known.items() if sure and score - guess >= BESIDE * (1 - guess)}
+    what = "rows" if target.classes else "variance"
+    late = f"it may be written down after {target.name!r} is known"
+    found = [name for name in known if name in sure | beside]
+    return {name: f"it alone predicts {known[name][0]:.1%} of the {what}; {late}" for name in found}
 
 
 def _straight(numbers: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:

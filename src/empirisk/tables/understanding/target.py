@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, option
 from empirisk.tables.kinds.base import counted
 from empirisk.tables.reading.frames import as_frame
 from empirisk.tables.understanding.column import Column, as_missing
@@ -19,9 +19,12 @@ from empirisk.tables.understanding.guess import column_words, guess
 from empirisk.tables.understanding.schema import find_column
 
 MOST_CLASSES = 20  # whole numbers with at most so many values, each met often, are classes
-MOST_NUMBERED = 100  # and so many if they are numbered 0, 1, 2, ...
+MOST_NUMBERED = 30  # and so many if they are numbered 0, 1, 2, ... and about as frequent: more are counts
+EVEN = 5  # times that the most frequent of those has the rows of the least frequent, at the most
+MOST_ASKED = 100  # different whole numbers up to which a number may be meant as a class
 OFTEN = 5  # rows for each class
 TASKS = ("classification", "regression")
+AS_ASKED, WHOLE = "as asked", "different whole numbers"  # reasons for a task
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,24 @@ class Target:
             return series.to_numpy()
         return np.array(series.to_list())
 
+    @property
+    def question(self) -> str:
+        """What the user should say otherwise if the task was guessed wrongly; empty where there is no doubt."""
+        name, count = self.name, len(self.classes) or self.column.distinct
+        if self.reason == AS_ASKED:
+            return ""
+        if count > 2 and self.classes and not isinstance(self.classes[0], str):
+            return (
+                f"{name!r} holds {count} different whole numbers, taken as classes; where they are quantities, say so "
+                f"with {option('types', {name: 'number'})}."
+            )
+        if not self.classes and self.reason.endswith(WHOLE) and count <= MOST_ASKED:
+            return (
+                f"{name!r} holds {count} different whole numbers, taken as a quantity; where they are classes, say so "
+                f"with {option('types', {name: 'category'})}."
+            )
+        return ""
+
     def known(self, table: Any) -> NDArray[np.bool_]:
         """Which rows have a target."""
         return self._series(as_frame(table)[self.name]).is_not_null().to_numpy()
@@ -114,9 +135,9 @@ def _task(series: pl.Series, column: Column, asked: str | None) -> tuple[str, st
     if asked == "regression":
         if column.type.dtype != pl.Float64:
             raise EmpiriskError(f"target={series.name!r} holds words, not numbers; use task='classification'.")
-        return asked, "as asked"
+        return asked, AS_ASKED
     if asked == "classification":
-        return asked, "as asked"
+        return asked, AS_ASKED
     words = column.type.dtype == pl.String
     if words and (column.type.task is None or distinct > max(0.5 * present, 2)):
         raise EmpiriskError(
@@ -132,11 +153,12 @@ def _task(series: pl.Series, column: Column, asked: str | None) -> tuple[str, st
     if not bool((numbers == numbers.round()).all()):
         return "regression", f"{distinct} different numbers"
     if distinct <= MOST_CLASSES and present >= OFTEN * distinct:
-        return "classification", f"{distinct} different whole numbers"
+        return "classification", f"{distinct} {WHOLE}"
     numbered = numbers.min() in (0, 1) and numbers.max() - numbers.min() == distinct - 1  # type: ignore[operator]
-    if distinct <= MOST_NUMBERED and numbered and counted(numbers)["rows"][-1] >= OFTEN:
+    rows = counted(numbers)["rows"]
+    if distinct <= MOST_NUMBERED and numbered and rows[-1] >= OFTEN and rows[0] <= EVEN * rows[-1]:
         return "classification", f"{distinct} classes numbered in a row"
-    return "regression", f"{distinct} different numbers"
+    return "regression", f"{distinct} {WHOLE}"
 
 
 def _labels(series: pl.Series, column: Column) -> pl.Series:

@@ -1,0 +1,54 @@
+"""How Sphinx makes the site; ``make docs`` runs it."""
+
+from pathlib import Path
+
+import empirisk
+from tools import reference
+
+project = "Empirisk"
+author = "The Empirisk developers"
+copyright = author
+version = release = empirisk.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "tools.mathml",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build"]
+templates_path = ["templates"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc tells types in words
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+# Examples are copied without prompts and answers.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_math_renderer = "mathml"
+html_theme = "pydata_sphinx_theme"
+html_title = "Empirisk"
+html_show_sourcelink = False
+html_theme_options = {
+    "show_nav_level": 1,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": []}
+
+
+reference.write(Path(__file__).parent / "reference")  # autosummary lists the files that it reads before any event
+
+
+def setup(app):
+    """Complete docstrings before numpydoc, at priority 500, parses them; leave out what scikit-learn documents."""
+    app.connect("autodoc-skip-member", reference.skip)
+    app.connect("autodoc-process-docstring", reference.complete, priority=400)

@@ -1,0 +1,206 @@
+"""Small made-up tables, each of which once led to a result that people would not trust."""
+
+import sqlite3
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import empirisk as er
+from empirisk.cli.learn import NOTHING_LEARNED
+from empirisk.cli.main import app, told
+from empirisk.errors import EmpiriskError
+from empirisk.league.budget import TimeBudget
+from empirisk.league.judge import metric_for, rare_threshold
+from empirisk.league.request import Request
+from empirisk.league.split import plan, rare_class
+from empirisk.service.fields import Fields
+from empirisk.tables.reading.sniff import without_title
+
+random = np.random.default_rng(0)
+
+
+# --- leaks and identifiers -----------------------------------------------------------------------------------------
+
+
+def leaking():
+    y = random.integers(0, 2, 400)
+    copy = np.where(random.random(400) < 0.97, y, 1 - y)
+    return pl.DataFrame({"x": random.normal(size=400), "paid": y * 3.0, "stamp": copy, "y": np.where(y, "yes", "no")})
+
+
+def test_a_leak_with_errors_is_found_beside_a_perfect_one_and_nothing_is_praised():
+    table = leaking()
+    found = er.learn(table, "y", machines=["tree"])
+    assert set(found.plan.leaks) == {"paid", "stamp"}
+    assert found.summary().startswith("Too good to be true? 'paid' and 'stamp' may give y away")
+    assert "drop=['paid', 'stamp']" in found.summary()
+    assert not plan(Request(table, "y", drop=["paid"])).leaks  # a good column alone is no leak
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("InvoiceNo", [536365 + k // 3 for k in range(90)], "identifier"),
+        ("order_number", [1000 + k // 2 for k in range(90)], "identifier"),
+        ("customer", random.permutation(90) * 17, "identifier"),
+        ("n", [500 + k for k in range(90)], "identifier"),
+        ("orders", random.integers(0, 30, 90), "number"),
+        ("order", [k % 5 for k in range(90)], "number"),
+        ("area", random.permutation(90) * 17, "number"),
+    ],
+)
+def test_numbers_of_papers_and_people_name_rows(name, values, kind):
+    assert er.tables.understand({name: np.asarray(values)})[name].kind == kind
+
+
+# --- rare events ---------------------------------------------------------------------------------------------------
+
+
+def events(rows=3000, seed=0):
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(rows, 3))
+    rare = draw.random(rows) < 1 / (1 + np.exp(-(1.2 * x[:, 0] + x[:, 1] - 5.5)))
+    return pl.DataFrame(x, schema=["a", "b", "c"]).with_columns(pl.Series("fault", np.where(rare, "yes", "no")))
+
+
+@pytest.fixture(scope="module")
+def faults():
+    return er.learn(events(), "fault", machines=["logistic"])
+
+
+def test_the_headline_of_a_rare_event_counts_hits_among_the_highest_scores(faults):
+    are = faults.test.truth == "yes"
+    taken = max(int(are.sum()), 10)
+    order = np.argsort(-faults.test.probabilities[:, 1], kind="stable")[:taken]
+    words = (
+        f"finds {int(are[order].sum())} of the {int(are.sum())} with fault yes among the {taken} rows that it scores"
+    )
+    assert words in faults.summary()
+    assert "times as many as chance would" in faults.summary()
+    assert "Hits among the rows that it scores highest" in faults.report().page
+
+
+def test_a_rare_event_is_named_by_default(faults, tmp_path):
+    assert faults.test.threshold is not None
+    assert (faults.test.predictions == "yes").any()
+    new = events(2000, 1)
+    said, shares = faults.predict(new), faults.predict_proba(new)[:, 1]
+    assert np.array_equal(said == "yes", shares >= faults.test.threshold[1])
+    expected = np.mean(faults.plan.y == "yes")
+    assert 0.4 * expected < np.mean(said == "yes") < 2.5 * expected
+    faults.save(tmp_path / "it.model")
+    again = er.load(tmp_path / "it.model")
+    assert np.array_equal(again.predict(new), said)
+    assert again.answers(new)["fault"].to_list() == said.tolist()
+
+
+def test_the_threshold_does_not_look_at_the_truth(faults):
+    shares = faults.test.probabilities
+    assert rare_threshold(faults.plan, shares) == faults.test.threshold
+    assert rare_threshold(faults.plan, np.column_stack([1 - shares[:, 1] * 0 - 0.9, shares[:, 1] * 0 + 0.9])) is None
+
+
+def test_nine_rows_of_a_hundred_thousand_do_not_choose_the_metric():
+    y = np.array(["a", "b", "c"] * 33_333 + ["odd"] * 9)
+    assert rare_class(y) is None
+    assert metric_for(None, np.unique(y), balance=False, y=y).name == "accuracy"
+    two = np.array(["ok"] * 99_991 + ["odd"] * 9)
+    assert metric_for(None, np.unique(two), balance=False, y=two).name == "average_precision"
+
+
+# --- time ----------------------------------------------------------------------------------------------------------
+
+
+def test_time_for_the_report_is_set_aside_before_slow_machines_play():
+    budget = TimeBudget(60.0, 0.0, 0.0, now=lambda: 10.0, worked=lambda: 10.0)
+    budget.learned = True
+    assert budget.deadline <= 60.0 - budget.writing - 4.0
+    assert TimeBudget(10.0, 0.0, 0.0, now=lambda: 1.0, worked=lambda: 1.0).telling <= 1.2
+
+
+def test_a_run_in_which_nothing_learned_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("empirisk.league.result.Learned.nothing_learned", property(lambda self: True))
+    run = CliRunner().invoke(app, ["learn", "iris", "--machines", "centroid"])
+    assert run.exit_code == NOTHING_LEARNED
+    assert "No machine had the time to learn: the model says the same species for every row" in run.output
+
+
+def test_what_learned_is_what_played():
+    assert not er.learn("iris", machines=["centroid"]).nothing_learned
+    assert er.learn("iris", machines=["baseline"]).nothing_learned
+
+
+# --- wide tables and sequences -------------------------------------------------------------------------------------
+
+
+def test_few_of_many_columns_are_found():
+    X = random.normal(size=(150, 600))
+    y = np.where(X[:, 0] + X[:, 1] - X[:, 2] > 0, "a", "b")
+    found = er.learn(X, y, machines=["logistic", "l1_logistic"], folds=2)
+    assert found.winner == "l1_logistic"
+    assert found.best.mean > 0.8
+    narrow = er.learn(X[:, :5], y, machines=["l1_logistic"])
+    assert "many columns" in next(one for one in narrow.standings if one.name == "l1_logistic").remark
+
+
+def test_sequences_are_learned_from():
+    rows = ["".join(random.choice(list("ACGT"), 12)) for _ in range(300)]
+    y = [row[4] == "G" for row in rows]
+    found = er.learn({"dna": rows, "y": y}, "y", machines=["logistic"])
+    assert found.model.schema["dna"].kind == "sequence"
+    assert found.test.scores[0].value == 1.0
+    proteins = ["".join(random.choice(list("ACDEFGHIKLMNPQRSTVWY"), 40)) for _ in range(60)]
+    assert er.tables.understand({"x": proteins})["x"].kind == "sequence"
+    assert er.tables.understand({"x": proteins}, types={"x": "category"})["x"].kind == "category"
+    names = ["ANNA", "BERTA", "CARLO", "DORA", "EMIL", "FRIDA", "GUSTAV", "HANNA"]
+    people = [f"{a}{b}" for a in names for b in names]
+    assert er.tables.understand({"x": people})["x"].kind == "identifier"
+
+
+# --- reading and serving -------------------------------------------------------------------------------------------
+
+
+def test_tables_of_a_database(tmp_path):
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE orders (amount REAL, town TEXT)")
+        database.executemany("INSERT INTO orders VALUES (?, ?)", [(1.5, "Ulm"), (None, "Bonn")])
+        database.commit()
+        assert er.tables.read(path).to_dict(as_series=False) == {"amount": [1.5, None], "town": ["Ulm", "Bonn"]}
+        database.execute("CREATE TABLE towns (name TEXT)")
+    database.close()
+    assert er.tables.read(f"{path}::orders").height == 2
+    with pytest.raises(EmpiriskError, match=r"holds the tables orders, towns; name one, such as .*shop.db::orders"):
+        er.tables.read(path)
+    with pytest.raises(EmpiriskError, match="did you mean 'orders'"):
+        er.tables.read(f"{path}::order")
+
+
+def test_a_title_above_the_header_is_left_out(tmp_path):
+    path = tmp_path / "may.csv"
+    path.write_text("Sales of May 2024\n\nday;shop;amount\n1;a;3,5\n2;b;4\n3;b;4\n")
+    assert er.tables.read(path).columns == ["day", "shop", "amount"]
+    assert without_title(b"note\nhello, you\nwell, well\nyes, no\n").startswith(b"note")  # one column of texts
+
+
+def test_no_lock_is_suggested_as_a_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sales.lock").touch()
+    with pytest.raises(EmpiriskError, match="give a file"):
+        er.tables.read("sales.lck")
+
+
+def test_fields_that_are_not_sent_are_missing():
+    fields = Fields(er.tables.understand({"age": [30.0, 41.0], "town": ["Ulm", "Bonn"]}))
+    assert fields.check([{"age": 25}])[0].row(0) == (25.0, None)
+    assert "rename 'towns'" in fields.check([{"age": 25, "towns": "Ulm"}])[1][0]["problem"]
+    assert "send at least one" in fields.check([{}])[1][0]["problem"]
+
+
+def test_messages_name_options_as_they_are_typed():
+    assert told(EmpiriskError("time_order='x' is not a column.")) == "--time-order='x' is not a column."
+    with pytest.raises(EmpiriskError, match=r"^target='x' is not a column"):
+        er.learn("iris", "x")

@@ -1,0 +1,116 @@
+"""Collections of Dask on two real worker processes: the same answers, and nothing is lost with a worker."""
+
+import gc
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+random = np.random.default_rng(0)
+ROWS, COLUMNS, PART = 8000, 4, 2000
+X = random.normal(size=(ROWS, COLUMNS))
+scores = X @ random.normal(size=COLUMNS) + random.normal(size=ROWS)
+labels = np.where(scores > 0, "yes", "no")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    import logging
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with (
+        distributed.LocalCluster(silence_logs=logging.CRITICAL, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def collection(array, part=PART):
+    return da.from_array(array, chunks=(part, *array.shape[1:]))
+
+
+@pytest.mark.parametrize(
+    ("machine", "y"),
+    [(er.Ridge(tol=1e-9), scores), (er.LogisticRegression(penalty="l1", C=0.01, tol=1e-9), labels)],
+    ids=["ridge", "logistic"],
+)
+def test_the_answer_is_that_of_the_rows_in_memory(client, machine, y):
+    found = machine.fit(collection(X), collection(y)).certificate_
+    answers = machine.predict(collection(X))
+    assert isinstance(answers, da.Array)
+    answers = answers.compute()
+    expected = machine.fit(X, y)
+    assert found.converged
+    assert found.primal == pytest.approx(expected.certificate_.primal, rel=1e-8)
+    if y is scores:
+        np.testing.assert_allclose(answers, expected.predict(X), atol=1e-6)
+    else:
+        assert np.mean(answers == expected.predict(X)) > 0.999
+
+
+def test_a_worker_that_is_killed_costs_time_and_no_bit(client):
+    machine = er.LogisticRegression(tol=1e-12)
+    rows, targets = collection(X), collection(labels)
+    expected = machine.fit(rows, targets).coef_.copy()
+    victim = next(iter(client.run(os.getpid).values()))
+    killer = threading.Timer(0.1, os.kill, (victim, signal.SIGKILL))
+    killer.start()
+    found = machine.fit(rows, targets).coef_
+    killer.join()
+    assert victim not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_comes_to_the_client_does_not_grow_with_the_rows_and_nothing_is_left(client):
+    received = []
+    for rows in (ROWS // 2, ROWS):
+        # As many partitions: each result is a sum over all of them.
+        (problem,) = _problems(er.Ridge(), X[:rows], scores[:rows], rows // 4)
+        er.solve(problem)
+        received.append(problem.design.place.received)
+        del problem
+    assert received[1] <= 1.2 * received[0]
+    gc.collect()
+    for _ in range(50):
+        left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        if not left:
+            break
+        time.sleep(0.1)
+    assert left == 0
+
+
+def _problems(machine, X, y, part):
+    from empirisk.scale.dask_tables import DaskTable
+    from empirisk.scale.fitting import problems_of
+
+    return problems_of(machine, DaskTable(collection(X, part)), collection(y, part), None)
+
+
+def test_errors_name_the_partition(client):
+    wrong = X.copy()
+    wrong[PART + 3, 1] = np.nan
+    with pytest.raises(EmpiriskError, match="Partition 1 of X, row 4, holds nan in the column"):
+        er.Ridge().fit(collection(wrong), collection(scores))
+    with pytest.raises(EmpiriskError, match="give both as collections"):
+        er.Ridge().fit(collection(X), scores)
+
+
+def test_a_fit_ends_in_time(client):
+    with pytest.warns(match="max_time"):
+        machine = er.SVM(max_time=0.05, tol=1e-13).fit(collection(X), collection(labels))
+    assert machine.stopped_ == "max_time"

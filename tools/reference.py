@@ -1,0 +1,223 @@
+"""The reference of the site: a page for every room of public names, and docstrings with all their parameters.
+
+A composed machine (`SVM`, `Ridge`) says in its own docstring what it minimises, and that its parameters are those of
+`Classifier` or `Regressor`; on the site they are written out, each as the machine's own constructor takes it.
+"""
+
+import inspect
+import re
+import sys
+import types
+from itertools import pairwise
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import empirisk as er
+
+#: Title and names of each page, in the order of a reader's questions; what is not named here stands on the last page.
+PAGES = {
+    "machines": (
+        "Machines",
+        "Classifier Regressor SVM SVR OneClassSVM LogisticRegression LeastSquares LeastSquaresClassifier Ridge Lasso "
+        "ElasticNet LeastAbsolute QuantileRegressor Perceptron NearestCentroid KNNClassifier KNNRegressor Parametric",
+    ),
+    "ensembles": (
+        "Trees and ensembles",
+        "TreeClassifier TreeRegressor ForestClassifier ForestRegressor BoostingClassifier BoostingRegressor "
+        "BaggingClassifier BaggingRegressor AdaBoostClassifier VoteClassifier VoteRegressor",
+    ),
+    "unsupervised": (
+        "Clusters, densities, projections",
+        "KMeans Hierarchical GaussianMixture GaussianDensity PCA Dictionary ContrastiveMetric LargeMarginMetric",
+    ),
+    "job": ("The whole job", "learn evaluate compare luck save load config"),
+}
+#: Title of the page of each module that users reach as an attribute.
+MODULES = {
+    "losses": "Losses",
+    "penalties": "Penalties",
+    "kernels": "Kernels",
+    "maps": "Maps",
+    "nets": "Networks",
+    "solvers": "Solvers",
+    "evaluation": "Evaluation",
+    "selection": "Selection",
+    "theory": "Theory",
+    "plots": "Views",
+    "tables": "Tables",
+    "scales": "Scales of other libraries",
+    "errors": "Errors",
+}
+#: The last page: whatever has no page of its own.
+REST = "problems"
+BASES = (er.Classifier, er.Regressor)
+
+
+def pages() -> dict[str, tuple[str, list[str]]]:
+    """Title and full names of each page; together they hold every public name.
+
+    >>> "empirisk.Ridge" in pages()["machines"][1]
+    True
+    """
+    found = {name: (title, _present(names.split())) for name, (title, names) in PAGES.items()}
+    modules = [name for name in er.__all__ if isinstance(getattr(er, name), types.ModuleType)]
+    titles = MODULES | {name: name.capitalize() for name in modules if name not in MODULES}
+    found |= {name: (title, _members(name)) for name, title in titles.items()}
+    listed = {name for _, names in found.values() for name in names}
+    rest = [f"empirisk.{name}" for name in er.__all__ if name not in modules and f"empirisk.{name}" not in listed]
+    found[REST] = "Problems, parts and more", sorted(rest)
+    first: dict[int, str] = {}  # what has two names stands where the first one does
+    return {
+        page: (title, [name for name in names if first.setdefault(id(_value(name)), name) == name])
+        for page, (title, names) in found.items()
+    }
+
+
+def _value(name: str) -> Any:
+    return attrgetter(name.removeprefix("empirisk."))(er)
+
+
+def _present(names: list[str]) -> list[str]:
+    return [f"empirisk.{name}" for name in names if name in er.__all__]
+
+
+def _members(module: str) -> list[str]:
+    """What a module lists; a module that lists nothing has what it defines."""
+    value = getattr(er, module)
+    own = [name for name, one in vars(value).items() if getattr(one, "__module__", "") == value.__name__]
+    listed = getattr(value, "__all__", None) or [name for name in own if not name.startswith("_")]
+    return [f"empirisk.{module}.{name}" for name in sorted(listed)]
+
+
+def write(folder: Path) -> None:
+    """Write the pages; those that are as they were are left alone, so that Sphinx reads only what has changed."""
+    folder.mkdir(exist_ok=True)
+    contents = "\n   ".join(pages())
+    _write(folder / "index.rst", f"{_title('Reference')}\n.. toctree::\n   :maxdepth: 1\n\n   {contents}\n")
+    for page, (title, names) in pages().items():
+        listed = "\n   ".join(names)
+        text = f"{_title(title)}\n.. autosummary::\n   :toctree: names\n\n   {listed}\n"
+        _write(folder / f"{page}.rst", text)
+    known = {name for _, names in pages().values() for name in names}
+    for stale in folder.glob("names/*.rst"):
+        if stale.stem not in known:
+            stale.unlink()
+
+
+def _title(text: str) -> str:
+    return f"{text}\n{'=' * len(text)}\n"
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Write out parameters and attributes that a docstring takes from another one, and keep bars as they are.
+
+    Sphinx calls this for every docstring.
+    """
+    written = _borrowed(value, lines) if what == "class" and "Parameters" not in lines else lines
+    written = _expanded(written, value)
+    end = written.index("Examples") if "Examples" in written else len(written)
+    lines[:] = [_escaped(line) for line in written[:end]] + written[end:]
+
+
+def _borrowed(value: Any, lines: list[str]) -> list[str]:
+    """The docstring of a composed machine with the entries of its base that its constructor takes."""
+    base = next((base for base in BASES if isinstance(value, type) and issubclass(value, base)), None)
+    if base is None or base is value:
+        return lines
+    taken, sections = inspect.signature(value).parameters, _sections(inspect.getdoc(base) or "")
+    added = ["Parameters", "----------"]
+    for names, kind, text in _entries(sections["Parameters"]):
+        if own := [name for name in names if name in taken]:
+            added += [", ".join(own) + kind, *text]
+    added += ["", "Attributes", "----------", *sections.get("Attributes", []), ""]
+    place = lines.index("Examples") if "Examples" in lines else len(lines)
+    return [*lines[:place], *added, *lines[place:]]
+
+
+def _expanded(lines: list[str], value: Any) -> list[str]:
+    """The lines, each entry "As for `Other`" replaced by what the docstring of the other says."""
+    found, section = [], ""
+    for title, block in _blocks(lines):
+        section = title or section
+        if section not in ("Parameters", "Attributes"):
+            found += block
+            continue
+        found += block[:2]
+        for names, kind, text in _entries(block[2:]):
+            found += _written_out(names, kind, text, section, value)
+        found.append("")
+    return found
+
+
+def _written_out(names: list[str], kind: str, text: list[str], section: str, value: Any) -> list[str]:
+    other = re.match(r"    As for `(\w+)`[.;,]? ?(.*)", text[0]) if text else None
+    source = _find(other[1], value) if other else None
+    if other is None or source is None or source is value:
+        return [", ".join(names) + kind, *text]
+    known = _sections("\n".join(_expanded((inspect.getdoc(source) or "").splitlines(), source))).get(section, [])
+    rest = [f"    {other[2][0].upper()}{other[2][1:]}", *text[1:]] if other[2] else text[1:]
+    found: list[str] = []
+    for theirs, kind_there, text_there in _entries(known):
+        if own := [name for name in names if name in theirs]:
+            found += [", ".join(own) + kind_there, *text_there]
+    return [*found, *rest] if found else [", ".join(names) + kind, *text]
+
+
+def _find(name: str, value: Any) -> Any:
+    """What a docstring calls by a name: of its own module, of the package, or of one of its public modules."""
+    places = [sys.modules[value.__module__], er, *(getattr(er, module) for module in MODULES)]
+    return next((getattr(place, name) for place in places if hasattr(place, name)), None)
+
+
+def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out methods that scikit-learn gives to every estimator, such as ``set_output`` and ``set_fit_request``."""
+    theirs = getattr(value, "__module__", None) or ""
+    return True if theirs.startswith("sklearn.") or name.endswith("_request") else None
+
+
+def _escaped(line: str) -> str:
+    """Bars outside of code, which would stand for a substitution.
+
+    >>> _escaped("1/2 |w|^2, ``a | b``")
+    '1/2 \\\\|w\\\\|^2, ``a | b``'
+    """
+    parts = line.split("``")
+    return "``".join(part if number % 2 else part.replace("|", r"\|") for number, part in enumerate(parts))
+
+
+def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """The sections of a numpydoc docstring: title and lines, with the title and its rule; the first has no title."""
+    starts = [
+        number
+        for number, (line, below) in enumerate(pairwise(lines))
+        if line and below and not below.strip("-") and len(below) == len(line)
+    ]
+    ends = [*starts, len(lines)]
+    return [("", lines[: ends[0]]), *((lines[a], lines[a:b]) for a, b in pairwise(ends))]
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    """The lines of each section, without its title."""
+    return {title: block[2:] for title, block in _blocks(text.splitlines()) if title}
+
+
+def _entries(lines: list[str]) -> list[tuple[list[str], str, list[str]]]:
+    """The names of each entry of a section, what stands behind them, and the text below.
+
+    >>> _entries(["a, b : int", "    Two numbers."])
+    [(['a', 'b'], ' : int', ['    Two numbers.'])]
+    """
+    found: list[tuple[list[str], str, list[str]]] = []
+    for line in lines:
+        if line and not line.startswith(" "):
+            names, colon, kind = line.partition(" : ")
+            found.append((names.split(", "), colon + kind, []))
+        elif found and line:
+            found[-1][2].append(line)
+    return found
