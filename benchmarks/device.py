@@ -3,7 +3,8 @@
 ``python -m benchmarks device`` runs every row on the accelerator that JAX sees. ``EMPIRISK_BENCH_ROWS=kmeans,svm`` runs
 those alone, ``EMPIRISK_BENCH_SHARE=0.01`` takes that share of rows, landmarks and clusters,
 ``EMPIRISK_BENCH_DEVICE=jax:cpu`` the code of accelerators on the processor, ``EMPIRISK_BENCH_LIMIT=60`` ends a fit
-after so many seconds. A fit is timed with all that JAX compiles for it, and once more without where that was within the limit.
+after so many seconds. A fit is timed with all that JAX compiles for it, and once more without where that was within
+the limit.
 """
 
 import os
