@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from empirisk.contract.arguments import (
     count_features,
     weigh_classes,
 )
+from empirisk.contract.elsewhere import blockwise
 from empirisk.contract.ensemble import numbered
 from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.multiclass import winners
@@ -425,7 +427,9 @@ class BoostingClassifier(ClassifierMixin, Boosting):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoostingClassifier:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> BoostingClassifier:
         """Learn from labelled rows.
 
         Parameters
@@ -437,6 +441,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
         y, several = label_columns(y)
         rows, labels = read_training(self, X, y, self.categorical_features, multi_output=several)
         weights = check_weights(sample_weight, len(labels))
@@ -475,21 +480,25 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         return each if isinstance(self.classes_, list) else each[0]
 
     @available_if(_has_one_label)
+    @blockwise
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each row, or of each label; for two classes f = 0 is the second one."""
         return self._winners(self._scores(X))
 
     @available_if(_has_probabilities)
+    @blockwise
     def predict_proba(self, X: ArrayLike) -> Any:
         """Probabilities of the classes; of several labels a list."""
         return self._probabilities(self._scores(X))
 
     @available_if(_has_probabilities)
+    @blockwise
     def predict_log_proba(self, X: ArrayLike) -> Any:
         """Logarithm of `predict_proba`."""
         found = self.predict_proba(X)
@@ -556,7 +565,9 @@ n_iter_no_change, max_time, random_state
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoostingRegressor:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> BoostingRegressor:
         """Learn from rows and their numbers.
 
         Parameters
@@ -568,6 +579,7 @@ n_iter_no_change, max_time, random_state
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
         rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
         numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))
