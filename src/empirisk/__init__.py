@@ -51,6 +51,7 @@ _HOMES = homes_of(
         "evaluation.compare": "compare",
         "evaluation.evaluate": "evaluate",
         "files.models": "load save",
+        "exports.write": "export",
         "fits.constraint": "Constraint",
         "fits.fit": "Fit solve",
         "fits.minimise": "minimise",

@@ -25,6 +25,7 @@ from empirisk.ensembles.votes import VoteClassifier as VoteClassifier
 from empirisk.ensembles.votes import VoteRegressor as VoteRegressor
 from empirisk.evaluation.compare import compare as compare
 from empirisk.evaluation.evaluate import evaluate as evaluate
+from empirisk.exports.write import export as export
 from empirisk.files.models import load as load
 from empirisk.files.models import save as save
 from empirisk.fits.constraint import Constraint as Constraint

@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "Predict the rows of a table with a model.",
     "score": "Score a model on new rows, and say whether they look like the old.",
     "show": "Show what a model is: machine, scores, columns, equation.",
+    "export": "Write a model for other programs: ONNX, Python or SQL.",
     "serve": "Answer predictions over HTTP on this machine.",
     "studio": "Learn and play in the browser.",
     "datasets": "List the bundled tables.",

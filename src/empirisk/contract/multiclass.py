@@ -155,7 +155,7 @@ def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
     with np.errstate(over="ignore"):  # of an exponential loss; the largest number is as bad
         # An answer to another class's question is taken to be 0, to which both signs have the same loss.
         words = ((np.where(code == 0, 1.0, code), np.where(code == 0, 0.0, f)) for code in codes.T)
-        totals = [loss.value(np.broadcast_to(signs, f.shape), answers).sum(axis=1) for signs, answers in words]
+        totals = [loss.value(signs, answers).sum(axis=1) for signs, answers in words]
     return np.maximum(-np.column_stack(totals), np.finfo(float).min)
 
 

@@ -133,4 +133,4 @@ def wrong_classes(classes: NDArray | list[NDArray], columns: int) -> str | None:
 
 def _parts(shares: NDArray, ends: tuple[int, ...]) -> list[NDArray]:
     """The columns of each label, in arrays of their own."""
-    return [np.ascontiguousarray(part) for part in np.split(shares, ends[:-1], axis=1)]
+    return [part.copy() for part in np.split(shares, ends[:-1], axis=1)]

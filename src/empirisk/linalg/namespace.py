@@ -22,13 +22,15 @@ def namespace(array: Any) -> Any:
 
 
 def special(array: Any) -> Any:
-    """The special functions for arrays of this kind: SciPy's, or the module beside ``jax.numpy``.
+    """The special functions for arrays of this kind: SciPy's, the module beside ``jax.numpy``, or what a namespace has.
 
     >>> special(np.zeros(1)).expit(np.zeros(1))
     array([0.5])
     """
     xp = namespace(array)
-    return scipy.special if xp is np else import_module(xp.__name__.replace("numpy", "scipy.special"))
+    if xp is np:
+        return scipy.special
+    return getattr(xp, "special", None) or import_module(xp.__name__.replace("numpy", "scipy.special"))
 
 
 def epsilon(array: Any) -> float:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from empirisk.contract.outputs import as_columns
 from empirisk.errors import Unsuitable
+from empirisk.linalg.namespace import special
 from empirisk.losses.base import Loss
 
 Array = NDArray[np.float64]
@@ -237,10 +237,10 @@ def probabilities(loss: Loss, scores: Array, n_classes: int) -> Array:
         return np.ones((len(scores), 1))
     canonical = _is_canonical(loss)
     if scores.shape[1] == 1:
-        link = expit if canonical else _for_two(loss).link
+        link = special(scores).expit if canonical else _for_two(loss).link
         return np.column_stack([link(-scores[:, 0]), link(scores[:, 0])])
     if canonical:
-        return softmax(scores, axis=1)
+        return special(scores).softmax(scores, axis=1)
     p = loss.link(scores)  # of a joint loss they sum to 1
     return p / p.sum(axis=1, keepdims=True)
 

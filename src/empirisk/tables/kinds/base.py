@@ -86,6 +86,8 @@ class Kind:
         Whether one column becomes thousands of numbers.
     json : list of str
         Types of JSON that a value may have.
+    graph_type : str
+        "string" or "double": what an exported graph takes for a value.
     """
 
     name = ""
@@ -103,6 +105,7 @@ class Kind:
     coded = False
     wide = False
     json: tuple[str, ...] = ("string", "null")
+    graph_type = "string"
 
     @property
     def used(self) -> bool:
@@ -213,6 +216,29 @@ class Kind:
     def sizes(self, series: pl.Series) -> NDArray[np.float64] | None:
         """Numbers whose histogram shows the column; None where counts of its values do."""
         return None
+
+    # Exported graphs, in which columns are tensors with one column and ``words`` has the operations on text
+    # (`empirisk.exports.words`)
+
+    def graph_numbers(self, x: Any, column: "Column", words: Any) -> Any:
+        """The numbers of `parts` from the values as they are in a table, NaN where missing."""
+        raise NotImplementedError
+
+    def graph_indicators(self, x: Any, column: "Column", words: Any) -> Any:
+        """The indicators, zero where missing."""
+        raise NotImplementedError
+
+    def graph_codes(self, x: Any, column: "Column", levels: tuple[str, ...], words: Any) -> Any:
+        """The place of each word among the levels, as `encoding.categories.code_words` gives it."""
+        raise NotImplementedError
+
+    def graph_block(self, x: Any, block: Any, words: Any) -> Any:
+        """What the block of `fit_block` makes of the values."""
+        raise NotImplementedError
+
+    def graph_trials(self, column: "Column", levels: list[str]) -> list[Any]:
+        """Values on which an exported graph is compared with the model, besides missing ones."""
+        return [*(levels or column.examples), "something else"]
 
     # Asking people and programs
 

@@ -1,5 +1,6 @@
 """Truth values: true and false, yes and no, 1 and 0."""
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from empirisk.tables.understanding.column import Column
 
 TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
+#: The same in small and capital letters: an exported graph has no way to make letters small.
+SPELLINGS = sorted({"".join(word) for each in TRUE + FALSE for word in product(*zip(each, each.upper(), strict=True))})
 MOST = 8  # different ways in which a column writes them: "Yes", "yes", "Y" and so on
 
 
@@ -44,6 +47,12 @@ class Boolean(Ordered):
 
     def numbers(self, columns: list[pl.Series]) -> NDArray[np.float64]:
         return pl.DataFrame(columns).to_numpy()
+
+    def graph_numbers(self, x: Any, column: "Column", words: Any) -> Any:
+        return words.lookup(words.trimmed(x), {word: float(word.lower() in TRUE) for word in SPELLINGS})
+
+    def graph_trials(self, column: "Column", levels: list[str]) -> list[Any]:
+        return ["yes", "No", "TRUE", "f", "1", "0.0"]
 
     def groups(self, series: pl.Series, most: int):
         for value in series.drop_nulls().unique().sort().to_list():

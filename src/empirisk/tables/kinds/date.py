@@ -33,6 +33,8 @@ DATE_FORMATS = (
     *(day + time for time in TIMES for day in ("%Y-%m-%d", "%Y/%m/%d")),
     *(day + year + time for time in TIMES for day in DAYS for year in ("%Y", "%y")),
 )
+#: Those that are read in every column of an exported graph.
+ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
 #: Formats whose order of day and month a reader should look at, by how they begin.
 DAY_ORDERS = {"%m/%d": "month/day", "%d/%m": "day/month", "%m-%d": "month-day", "%d-%m": "day-month"}
 A_DATE_LOOKS = r"\d.*[-/. ].*\d"  # like this, at the least
@@ -112,10 +114,7 @@ class Date(Ordered):
         >>> float(Date().numbers([pl.Series([datetime(2024, 1, 1)])])[0, 0])
         19723.0
         """
-        days = self._days(columns)
-        turn, hour = 2 * np.pi * days / YEAR, 2 * np.pi * (days - np.floor(days))
-        numbers = np.stack([days, np.sin(turn), np.cos(turn), np.sin(hour), np.cos(hour)], axis=2)
-        return numbers.reshape(len(days), -1)
+        return phases(self._days(columns))
 
     def indicate(self, columns: list[pl.Series]) -> NDArray[np.float64]:
         """One of seven weekdays.
@@ -124,9 +123,23 @@ class Date(Ordered):
         >>> WEEKDAYS[int(Date().indicate([pl.Series([datetime(2024, 1, 1)])])[0].argmax())]
         'Monday'
         """
-        days = self._days(columns)
-        weekday = np.mod(np.floor(days) - MONDAY, 7)
-        return (weekday[:, :, None] == np.arange(7)).astype(np.float64).reshape(len(days), -1)
+        return weekdays(self._days(columns))
+
+    def graph_numbers(self, x: Any, column: "Column", words: Any) -> Any:
+        return phases(words.days(x, self._graph_forms(column)))
+
+    def graph_indicators(self, x: Any, column: "Column", words: Any) -> Any:
+        return weekdays(words.days(x, self._graph_forms(column)))
+
+    def _graph_forms(self, column: "Column") -> list[str]:
+        """The forms in which an exported graph reads dates: that of the column, and those of ISO 8601."""
+        return [form for form in dict.fromkeys((column.form, *ISO)) if form]
+
+    def graph_trials(self, column: "Column", levels: list[str]) -> list[Any]:
+        iso = ["2024-02-29", "1999-12-31", "2031-07-04 17:45:30"]
+        low, high = (0.0, 1e15) if column.low is None or column.high is None else (column.low, column.high)
+        days = [self.written(moment, column.form) for moment in np.linspace(low, high, 5)]
+        return [*column.examples, *days, *iso]
 
     def _days(self, columns: list[pl.Series]) -> NDArray[np.float64]:
         return np.column_stack([self.as_numbers(column) for column in columns]) / DAY
@@ -148,6 +161,20 @@ class Date(Ordered):
             with suppress(ValueError):
                 return iso_date(value) or by_form(value, column, known)
         raise ValueError(f"{shown(value)} is not a date; write it like {A_DATE!r}")
+
+
+def phases(days: Any) -> Any:
+    """Days, and the phases of the year and of the day, five columns for one."""
+    turn, hour = 2 * np.pi * days / YEAR, 2 * np.pi * (days - np.floor(days))
+    numbers = np.stack([days, np.sin(turn), np.cos(turn), np.sin(hour), np.cos(hour)], axis=2)
+    return numbers.reshape(len(days), 5 * days.shape[1])
+
+
+def weekdays(days: Any) -> Any:
+    """One of seven, as indicators."""
+    whole = np.floor(days) - MONDAY
+    weekday = whole - 7 * np.floor(whole / 7)
+    return (weekday[:, :, None] == np.arange(7)).astype(np.float64).reshape(len(days), 7 * days.shape[1])
 
 
 def iso_date(text: str) -> datetime | None:

@@ -68,6 +68,7 @@ class Number(Ordered):
     drawn = "numbers"
     parts = ("",)
     json = ("number", "string", "null")
+    graph_type = "double"
 
     def recognise(self, sample: Sample) -> str | None:
         if not len(sample.few):
@@ -120,6 +121,13 @@ class Number(Ordered):
 
     def numbers(self, columns: list[pl.Series]) -> NDArray[np.float64]:
         return pl.DataFrame(columns).to_numpy()
+
+    def graph_numbers(self, x: Any, column: "Column", words: Any) -> Any:
+        return x
+
+    def graph_trials(self, column: "Column", levels: list[str]) -> list[Any]:
+        low, high = (0.0, 1.0) if column.low is None or column.high is None else (column.low, column.high)
+        return [*np.linspace(low, high, 7).tolist(), low - 1.0, 2 * high, 1e9, -1e300]
 
     def groups(self, series: pl.Series, most: int) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         for k, (low, high, rows) in enumerate(self.quarters(series)):

@@ -64,6 +64,12 @@ class Several(Category):
     def fit_block(self, column: "Column", series: pl.Series, encoder: "TableEncoder", least: int) -> Any:
         return Items.fit(series, column.form, encoder.max_categories, least)
 
+    def graph_block(self, x: Any, block: Any, words: Any) -> Any:
+        return words.holding(x, block.levels, block.separator)
+
+    def graph_trials(self, column: "Column", levels: list[str]) -> list[Any]:
+        return [*column.examples, f"something else{column.form}more"]
+
     def unusual(self, column: "Column", series: pl.Series, kept: dict[str, Any]) -> Iterator[tuple[int, str]]:
         if kept.get("all"):
             known = {item for word in kept["words"] for item in word.split(column.form)}

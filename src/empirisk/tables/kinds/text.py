@@ -36,6 +36,12 @@ class Text(Worded):
     def fit_block(self, column: "Column", series: pl.Series, encoder: "TableEncoder", least: int) -> Any:
         return Texts.fit(series, encoder.max_words, encoder.max_letters)
 
+    def graph_block(self, x: Any, block: Any, words: Any) -> Any:
+        return words.weights_of_text(words.without(words.trimmed(x), self.markers), block)
+
+    def graph_trials(self, column: "Column", levels: list[str]) -> list[Any]:
+        return [*column.examples, A_TEXT, "some some WORDS\twith  blanks"]
+
     def sizes(self, series: pl.Series) -> NDArray[np.float64] | None:
         """Lengths."""
         return series.str.len_chars().cast(pl.Float64).to_numpy()

@@ -33,6 +33,16 @@ class Worded(Kind):
         words = shortest(series)
         return words.str.zfill(int(form)) if form.isdecimal() else words
 
+    def graph_codes(self, x: Any, column: "Column", levels: tuple[str, ...], words: Any) -> Any:
+        count, text = len(levels), words.trimmed(x, max((word.count(" ") for word in levels), default=0))
+        places = {word: float(place) for place, word in enumerate(levels)}
+        codes = words.lookup(text, places | dict.fromkeys(self.markers, count + 1.0), float(count))
+        if column.form != NUMBERS:
+            return codes
+        numbers = parse_numbers(pl.Series(list(levels), dtype=pl.String)).to_list()
+        of_number = {value: float(place) for place, value in enumerate(numbers) if value is not None}
+        return words.where_number(text, lambda value: words.lookup(value, of_number, float(count)), codes)
+
     def describe(self, column: "Column") -> str:
         return f", {column.distinct} different"
 

@@ -1,0 +1,1 @@
+"""How the classes of each family are written as graphs."""

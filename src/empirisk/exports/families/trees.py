@@ -1,0 +1,108 @@
+"""Trees, forests and boosting as graphs: ``TreeEnsemble`` of ai.onnx.ml 5, in double precision."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.exports.registry import Answers, told_by, write_answers
+from empirisk.exports.tensor import Symbolic, apply, constant
+from empirisk.trees.boosting import BoostingClassifier, BoostingRegressor
+from empirisk.trees.forest import ForestClassifier, ForestRegressor
+from empirisk.trees.nodes import WORD, Nodes
+from empirisk.trees.table_columns import Columns
+from empirisk.trees.tree import TreeClassifier, TreeRegressor
+
+
+def coded(columns: Columns, x: Any) -> Symbolic:
+    """The table as trees see it: numbers, and codes of categories; NaN for those that were not met."""
+    if all(found is None for found in columns.categories):
+        return x[:, :]
+    parts = [
+        x[:, [place]] if found is None else _codes(x[:, [place]], found)
+        for place, found in enumerate(columns.categories)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def _codes(column: Symbolic, categories: NDArray) -> Symbolic:
+    """The place of each value among the categories."""
+    words = categories.dtype.kind in "OU"
+    keys = categories.astype(str) if words else categories.astype(np.float64)
+    return apply("LabelEncoder", column, keys=keys, values=np.arange(len(keys), dtype=np.float64), default=np.nan)
+
+
+def leaf_sums(nodes: Nodes, x: Symbolic, target: NDArray, weight: NDArray, n_targets: int) -> Symbolic:
+    """The sum over the trees of a number of the leaf that each row reaches, added to the target of the leaf.
+
+    ``target`` and ``weight`` hold an entry for each node, of which those of leaves count.
+    """
+    leaf = np.asarray(nodes.is_leaf)
+    leaves, others = np.cumsum(leaf.astype(int)), np.cumsum((~leaf).astype(int))
+    number = np.where(leaf, -leaves, others - 1)  # splits from 0, leaves from -1 downwards
+    splits = np.flatnonzero(~leaf)
+    sets = {number[node]: _members(nodes, int(node)) for node in splits if nodes.category_start[node] >= 0}
+    return apply(
+        "TreeEnsemble",
+        x,
+        n_targets=n_targets,
+        roots=number[nodes.roots],
+        feature=nodes.feature[splits].astype(np.int64),
+        split=np.where(np.isnan(nodes.threshold[splits]), 0.0, nodes.threshold[splits]),
+        true=number[nodes.left[splits]],
+        false=number[nodes.left[splits] + 1],
+        missing_true=nodes.missing_left[splits],
+        members={int(node): members for node, members in sets.items()},
+        target=np.asarray(target)[leaf].astype(np.int64),
+        weight=np.asarray(weight, dtype=np.float64)[leaf],
+    )
+
+
+def _members(nodes: Nodes, node: int) -> list[float]:
+    """The codes of the categories that go left."""
+    count, start = int(nodes.category_counts[nodes.feature[node]]), nodes.category_start[node]
+    codes = np.arange(count)
+    words = nodes.category_bits[start + codes // WORD]
+    inside = (words >> (codes % WORD).astype(np.uint64)) & np.uint64(1)
+    return codes[inside == 1].astype(np.float64).tolist()
+
+
+def tree_sums(nodes: Nodes, x: Symbolic) -> Symbolic:
+    """The sum of the values of all outputs over the trees, rows x outputs."""
+    outputs = nodes.value.shape[1]
+    if outputs == 1:
+        return leaf_sums(nodes, x, np.zeros(len(nodes)), nodes.value[:, 0], 1)
+    # A leaf adds to one target: each tree tells the number of its leaf, whose values stand in a table.
+    tree = np.searchsorted(nodes.roots, np.arange(len(nodes)), side="right") - 1
+    rows = np.cumsum(nodes.is_leaf.astype(int)) - 1
+    places = leaf_sums(nodes, x, tree, rows, nodes.n_trees).astype(np.int64)
+    return constant(nodes.value[nodes.is_leaf])[places].sum(axis=1)
+
+
+@write_answers.register
+def _(machine: TreeClassifier, x: Any) -> Answers:
+    return told_by(machine, "predict predict_proba", _scores=tree_sums(machine.nodes_, coded(machine.columns_, x)))
+
+
+@write_answers.register
+def _(machine: TreeRegressor, x: Any) -> Answers:
+    found = tree_sums(machine.nodes_, coded(machine.columns_, x))
+    return {"predict": found if machine._several else found[:, 0]}
+
+
+@write_answers.register(ForestClassifier)
+@write_answers.register(ForestRegressor)
+def _(machine: Any, x: Any) -> Answers:
+    means = tree_sums(machine.nodes_, coded(machine.columns_, x)) / float(machine.n_estimators_)
+    return told_by(machine, "predict predict_proba", _mean=means)
+
+
+@write_answers.register(BoostingClassifier)
+@write_answers.register(BoostingRegressor)
+def _(machine: Any, x: Any) -> Answers:
+    nodes, outputs = machine.nodes_, len(machine.baseline_)
+    tree = np.searchsorted(nodes.roots, np.arange(len(nodes)), side="right") - 1
+    x = coded(machine.columns_, x)
+    grown = nodes.n_trees and leaf_sums(nodes, x, tree % outputs, nodes.value[:, 0], outputs)
+    scores = (grown or x[:, [0]] * 0.0) + machine.baseline_
+    return told_by(machine, "predict predict_proba decision_function", _scores=scores)

@@ -1,0 +1,225 @@
+"""Operations on text, as column kinds write them in a graph: `empirisk.tables.kinds` is given this module.
+
+Text is a tensor with one column of words, "" where a value is missing.
+"""
+
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from empirisk.exports.tensor import Symbolic, apply, constant
+
+#: A number as a table writes it without signs of money and the like.
+NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+#: Two blanks inside a text, or white space of another kind.
+ODD_BLANKS = r"(?s).*([^ ] {2,}[^ ]|[\t\n\r\f\v]).*"
+MONTHS = ("January", "February", "March", "April", "May", "June", "July")
+MONTHS += ("August", "September", "October", "November", "December")
+#: The fields of a format of dates: a pattern, and an example that fits.
+FIELDS = {
+    "%Y": ("[0-9]{4}", "2000"),
+    "%y": ("[0-9]{2}", "00"),
+    "%m": ("[0-9]{1,2}", "01"),
+    "%d": ("[0-9]{1,2}", "01"),
+    "%b": ("[A-Za-z]{3,9}", "Jan"),
+    "%B": ("[A-Za-z]{3,9}", "January"),
+    "%H": ("[0-9]{1,2}", "00"),
+    "%I": ("[0-9]{1,2}", "12"),
+    "%M": ("[0-9]{1,2}", "00"),
+    "%S%.f": (r"[0-9]{1,2}([.][0-9]{1,9})?", "00"),
+    "%S": ("[0-9]{1,2}", "00"),
+    "%p": ("[AaPp][Mm]", "AM"),
+    "%:z": ("[+-][0-9]{2}:?[0-9]{2}", "+00:00"),
+}
+TOKEN = re.compile("|".join(sorted(map(re.escape, FIELDS), key=len, reverse=True)))
+#: Years of two digits up to this one are in this century.
+CENTURY = 69
+
+
+def lookup(x: Symbolic, values: Mapping[Any, float], default: float = np.nan) -> Symbolic:
+    """The value of each word or number, and the default for others.
+
+    >>> from empirisk.exports.tensor import entry
+    >>> lookup(entry("x", np.array([["a"], ["b"]], dtype=object)), {"a": 1.0}, 0.0).value.ravel()
+    array([1., 0.])
+    """
+    if not values:
+        return np.where(x == x, default, default)
+    found = np.array(list(values.values()), dtype=np.float64)
+    return apply("LabelEncoder", x, keys=np.array(list(values)), values=found, default=float(default))
+
+
+def matches(x: Symbolic, pattern: str) -> Symbolic:
+    """Whether the whole text fits a pattern."""
+    return apply("RegexFullMatch", x, pattern=pattern)
+
+
+def without(x: Symbolic, markers: Sequence[str]) -> Symbolic:
+    """The text, "" where it stands for a missing value."""
+    return np.where(np.isnan(lookup(x, dict.fromkeys(markers, 0.0))), x, constant([""]))
+
+
+def trimmed(x: Symbolic, blanks: int = 0) -> Symbolic:
+    """Text without blanks around it; ``blanks`` is how many there are inside of any text that matters."""
+    return apply("Trim", x, blanks=blanks)
+
+
+def trimmed_by_parts(x: Symbolic, blanks: int) -> Symbolic:
+    """`trimmed` in operations of ONNX, which has one that splits texts at blanks, and one that joins two.
+
+    More blanks inside, or two of them in a row, leave a text as it is: there is no known one that it could be.
+    """
+    parts, _ = apply("StringSplit", x, delimiter=None, maxsplit=-1)
+    none = np.where(x == x, constant([""]), constant([""]))[:, :, None]
+    padded = np.concatenate([parts, *[none] * (blanks + 2)], axis=2)
+    pieces = [padded[:, :, k] for k in range(blanks + 2)]
+
+    def joined(text: Symbolic, piece: Symbolic) -> Symbolic:
+        more = np.where(piece == constant([""]), constant([""]), apply("StringConcat", constant([" "]), piece))
+        return apply("StringConcat", text, more)
+
+    plain = (pieces[-1] == constant([""])) & ~matches(x, ODD_BLANKS)
+    return np.where(plain, reduce(joined, pieces[:-1]), x)
+
+
+def where_number(x: Symbolic, of_number: Callable[[Symbolic], Symbolic], other: Symbolic) -> Symbolic:
+    """A function of the number that a text is, or the other value where it is none."""
+    are = matches(x, NUMBER)
+    return np.where(are, of_number(_number(np.where(are, x, constant(["0"])))), other)
+
+
+def _number(x: Symbolic) -> Symbolic:
+    return apply("Cast", x, to="double")
+
+
+def holding(x: Symbolic, levels: Sequence[str], separator: str) -> Symbolic:
+    """An indicator of each of some words: whether it is one of those that the separator separates."""
+    if not levels:
+        return np.zeros((1, 0)) * lookup(x, {}, 0.0)
+    mark = re.escape(separator)
+    found = [matches(x, f"(?s)(.*{mark})?[ ]*{_literal(word)}[ ]*({mark}.*)?") for word in levels]
+    return np.concatenate(found, axis=1).astype(np.float64)
+
+
+def _literal(word: str) -> str:
+    """A pattern that fits a word alone, in the syntax of Python and of RE2."""
+    return "".join(f"\\{c}" if c in string.punctuation else c for c in word)
+
+
+def weights_of_text(x: Symbolic, block: Any) -> Symbolic:
+    """The weights of the words and of the groups of letters in a text; see `empirisk.tables.encoding`."""
+    found = []
+    if block.vectorizer is not None:
+        places = {word: int(place) for word, place in block.vectorizer.vocabulary_.items()}
+        found.append(apply("TextWords", x, vocabulary=places, idf=np.asarray(block.vectorizer.idf_)))
+    if block.letters is not None and len(block.letters.groups):
+        units = block.letters.groups[:, None] >> np.arange(0, 64, 16, dtype=np.uint64) & np.uint64(0xFFFF)
+        groups = {"".join(chr(unit) for unit in row if unit): place for place, row in enumerate(units.tolist())}
+        found.append(apply("TextLetters", x, groups=groups, rarity=block.letters.rarity))
+    return np.concatenate(found, axis=1) if found else np.zeros((1, 0)) * lookup(x, {}, 0.0)
+
+
+# --- dates ------------------------------------------------------------------------------------------------------------
+
+
+def days(x: Symbolic, forms: Sequence[str]) -> Symbolic:
+    """Days since 1970 of dates in one of some formats, NaN where they are in none.
+
+    >>> from empirisk.exports.tensor import entry
+    >>> days(entry("x", np.array([["2.1.1970"], ["1970-01-03"]], dtype=object)), ["%d.%m.%Y", "%Y-%m-%d"]).value.ravel()
+    array([1., 2.])
+    """
+    text = trimmed(x, max(form.count(" ") for form in forms))
+    found = lookup(x, {}, np.nan)
+    for form in reversed(forms):
+        fits, value = _days_in(text, form)
+        found = np.where(fits, value, found)
+    return found
+
+
+def _days_in(x: Symbolic, form: str) -> tuple[Symbolic, Symbolic]:
+    """Which texts are dates of a format, and their days. Others are read as an example, and do not count."""
+    tokens, between = TOKEN.findall(form), TOKEN.split(form)
+    patterns = [FIELDS[token][0] + _literal(mark) for token, mark in zip(tokens, between[1:], strict=True)]
+    fits = matches(x, _literal(between[0]) + "".join(patterns))
+    example = TOKEN.sub(lambda found: FIELDS[found[0]][1], form)
+    fields = _fields(np.where(fits, x, constant([example])), form)
+    year = fields.get("%Y")
+    if year is None:
+        year = fields["%y"] + np.where(fields["%y"] < CENTURY, 2000.0, 1900.0)
+    month = next(fields[name] for name in ("%m", "%b", "%B") if name in fields)
+    valid = (month >= 1) & (month <= 12) & (fields["%d"] >= 1) & (fields["%d"] <= 31)
+    hour = fields.get("%H", 0.0)
+    if "%I" in fields:
+        hour = np.where(fields["%I"] == 12, 0.0, fields["%I"]) + fields["%p"]
+    second = fields.get("%S%.f", fields.get("%S", 0.0))
+    time = 3600.0 * hour + 60.0 * fields.get("%M", 0.0) + second - 60.0 * fields.get("%:z", 0.0)
+    return fits & valid, _days_of(year, month, fields["%d"]) + time * (1 / 86400)
+
+
+def _fields(rest: Symbolic, form: str) -> dict[str, Any]:
+    """The numbers that stand in a text of a format."""
+    found: dict[str, Any] = {}
+    tokens, between = TOKEN.findall(form), TOKEN.split(form)
+    for token, mark in zip(tokens, between[1:], strict=True):
+        if mark:
+            piece, rest = _cut(rest, mark)
+        elif token.startswith("%S") and form.endswith("%:z"):
+            # What follows the seconds begins with its sign.
+            plus = matches(rest, "[^+]*[+].*")
+            ahead = [_cut(np.where(plus == truth, rest, constant([f"0{sign}00:00"])), sign) for truth, sign in SIGNS]
+            piece = np.where(plus, ahead[0][0], ahead[1][0])
+            found["%:z"] = np.where(plus, _minutes(ahead[0][1]), -_minutes(ahead[1][1]))
+            found[token] = _number(piece)
+            return found
+        else:
+            piece = rest
+        found[token] = READ.get(token, _number)(piece)
+    return found
+
+
+#: Whether a time zone is ahead, and its sign.
+SIGNS = ((True, "+"), (False, "-"))
+
+
+def _cut(x: Symbolic, mark: str) -> tuple[Symbolic, Symbolic]:
+    """What stands before a mark, and after it; every text has one."""
+    parts, _ = apply("StringSplit", x, delimiter=mark, maxsplit=1)
+    return parts[:, :, 0], parts[:, :, 1]
+
+
+def _minutes(x: Symbolic) -> Symbolic:
+    """Minutes of hours and minutes, with a colon or without."""
+    hours, minutes = _cut(np.where(matches(x, ".*:.*"), x, constant(["00:00"])), ":")
+    plain = _number(np.where(matches(x, "[0-9]{4}"), x, constant(["0"])))
+    whole = np.floor(plain / 100.0)
+    return 60.0 * (_number(hours) + whole) + _number(minutes) + plain - 100.0 * whole
+
+
+def _month(x: Symbolic) -> Symbolic:
+    names = {way(name[:size]): k + 1.0 for k, name in enumerate(MONTHS) for size in (3, 99) for way in WAYS}
+    return lookup(x, names)
+
+
+#: Ways to write a name.
+WAYS = (str.title, str.lower, str.upper)
+#: How fields that are no numbers are read.
+READ: dict[str, Callable[[Symbolic], Symbolic]] = {
+    "%b": _month,
+    "%B": _month,
+    "%p": lambda x: lookup(x, {"PM": 12.0, "pm": 12.0, "Pm": 12.0, "pM": 12.0}, 0.0),
+}
+
+
+def _days_of(year: Symbolic, month: Symbolic, day: Symbolic) -> Symbolic:
+    """Days since 1970 of a day of the Gregorian calendar, from a year that begins in March."""
+    early = (month <= 2).astype(np.float64)
+    year = year - early
+    era = np.floor(year / 400.0)
+    of_era = year - 400.0 * era
+    of_year = np.floor((153.0 * (month - 3.0 + 12.0 * early) + 2.0) / 5.0) + day - 1.0
+    return 146097.0 * era + 365.0 * of_era + np.floor(of_era / 4.0) - np.floor(of_era / 100.0) + of_year - 719468.0

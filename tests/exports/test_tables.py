@@ -1,0 +1,170 @@
+"""Learned tables as graphs: raw columns in, labels, probabilities or numbers out."""
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import empirisk as er
+from empirisk.cli.main import app
+from empirisk.errors import Unsuitable
+from empirisk.exports import words
+from empirisk.exports.graph import Graph
+from empirisk.exports.onnx_file import onnx_model
+from empirisk.exports.rows import rows_for
+from empirisk.exports.tensor import entry
+from empirisk.exports.write import graph_of, run_onnx
+from empirisk.tables.kinds.date import DATE_FORMATS, parse_dates
+from tests.exports.tables import ALL, HOSTILE, PLAIN, TABLE, model_of
+
+DIGITS = 1e-9
+FORMS = (".onnx", ".py")
+MACHINES = {
+    "logistic": lambda: model_of(er.LogisticRegression()),
+    "ridge": lambda: model_of(er.Ridge(), "price"),
+    "kernel": lambda: model_of(er.SVM(features=er.kernels.Gaussian(3.0))),
+    "neighbours": lambda: model_of(er.KNNClassifier()),
+    "boosting": lambda: model_of(er.BoostingClassifier(n_estimators=20), trees=True),
+    "forest": lambda: model_of(er.ForestRegressor(10, random_state=0), "price", trees=True),
+    "vote": lambda: model_of(er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier()], voting="soft")),
+}
+
+
+@pytest.fixture(scope="module", params=MACHINES)
+def model(request):
+    return MACHINES[request.param]()
+
+
+@pytest.mark.parametrize("ending", FORMS)
+def test_made_up_rows_hostile_rows_and_the_training_rows(model, ending, tmp_path):
+    for rows in (None, HOSTILE, {name: TABLE[name] for name in ALL}):
+        exported = er.export(model, tmp_path / f"model{ending}", rows)
+        assert exported.labels == 0
+        assert exported.difference < DIGITS
+
+
+def test_inputs_are_the_raw_columns(model):
+    graph = onnx_model(graph_of(model, rows_for(model))).graph
+    kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
+    assert list(kinds) == list(ALL)
+    assert (kinds["size"], kinds["town"], kinds["when"]) == (11, 8, 8)  # double, string, string
+
+
+def test_a_text_is_refused_in_onnx_by_name_and_written_in_python(tmp_path):
+    random = np.random.default_rng(0)
+    words_of = ["good", "bad", "Größe", "cheap", "new", "l'été", "a-b", "42"]
+    texts = [" ".join(random.choice(words_of, 5)) + f" {k}" for k in range(200)]
+    table = {"text": texts, "spam": ["yes" if "good" in text else "no" for text in texts]}
+    model = model_of(er.LogisticRegression(), columns=("text",), table=table)
+    assert model.schema["text"].kind == "text"
+    with pytest.raises(Unsuitable, match="A column of text cannot be exported to ONNX"):
+        er.export(model, tmp_path / "model.onnx")
+    new = {"text": ["good good GÖSSE", "", None, "l\u2019été\tnew\n\nbad", "x" * 50, " 42 \U0001f600 a b"]}
+    exported = er.export(model, tmp_path / "model.py", new)
+    assert (exported.labels, exported.difference < DIGITS) == (0, True)
+
+
+def test_dates_in_every_format():
+    random = np.random.default_rng(0)
+    moments = pl.Series((random.integers(0, 2**31, 40) * 1_000_000).tolist()).cast(pl.Datetime("us"))
+    for form in DATE_FORMATS:
+        text = moments.dt.replace_time_zone("UTC").dt.strftime(form.replace("%.f", ""))
+        told = parse_dates(text, form)
+        assert told.null_count() == 0
+        values = np.array([*text.to_list(), "", "no date"], dtype=object)[:, None]
+        x = entry("when", values[:3])
+        graph = Graph((x,), {"days": words.days(x, [form])})
+        found = run_onnx(onnx_model(graph).SerializeToString(), {"when": values})["days"]
+        np.testing.assert_allclose(found[:-2, 0], told.cast(pl.Int64).to_numpy() / 86_400e6, rtol=1e-14)
+        assert np.isnan(found[-2:]).all()
+
+
+def test_trimming_in_onnx_is_that_of_tables():
+    values = np.array(["a", " a", "a  ", " a b ", "a b", "a  b", "", "  ", " a b c "], dtype=object)[:, None]
+    x = entry("x", values[:2])
+    graph = Graph((x,), {"code": words.lookup(words.trimmed(x, 1), {"a": 1.0, "a b": 2.0}, 0.0)})
+    found = run_onnx(onnx_model(graph).SerializeToString(), {"x": values})["code"]
+    assert found.ravel().tolist() == [1, 1, 1, 2, 2, 0, 0, 0, 0]
+
+
+# --- the file of Python -----------------------------------------------------------------------------------------------
+
+
+def test_the_file_of_python_runs_without_empirisk(tmp_path):
+    model = model_of(er.LogisticRegression())
+    er.export(model, tmp_path / "spam.py")
+    rows = pl.DataFrame({name: TABLE[name][:20] for name in ALL})
+    rows.write_csv(tmp_path / "rows.csv")
+    # -S leaves out site-packages, in which Empirisk may be; NumPy's own folder is named.
+    numpy_home = str(np.__path__[0]).removesuffix("/numpy")
+    others = ("empirisk", "sklearn", "scipy", "polars", "onnx")
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({others!r}))\n"
+    run = f"{blocked}sys.path.insert(0, {str(tmp_path)!r}); sys.path.append({numpy_home!r}); import spam; spam.main()"
+    with (tmp_path / "rows.csv").open() as file:
+        ran = subprocess.run([sys.executable, "-S", "-c", run], stdin=file, capture_output=True, text=True, check=True)
+    found = pl.read_csv(ran.stdout.encode())
+    assert found["label"].to_list() == model.predict(rows).tolist()
+    told = model.predict_proba(rows)
+    np.testing.assert_allclose(found.select("probabilities_0", "probabilities_1").to_numpy(), told, rtol=1e-9)
+
+
+# --- SQL --------------------------------------------------------------------------------------------------------------
+
+SQL = {
+    "logistic": lambda: model_of(er.LogisticRegression(), columns=PLAIN),
+    "svm": lambda: model_of(er.SVM(), columns=PLAIN),
+    "ridge": lambda: model_of(er.Ridge(), "price", PLAIN),
+    "poisson": lambda: model_of(er.Regressor(loss="poisson"), "price", PLAIN),
+    "tree": lambda: model_of(er.TreeClassifier(max_depth=5), columns=PLAIN, trees=True),
+    "numbers": lambda: model_of(er.TreeRegressor(max_depth=5), "price", PLAIN, trees=True),
+}
+
+
+@pytest.mark.parametrize("name", SQL)
+def test_sql_by_sqlite(name, tmp_path):
+    model = SQL[name]()
+    for rows in (None, {key: HOSTILE[key][:5] for key in PLAIN}):
+        exported = er.export(model, tmp_path / "model.sql", rows)
+        assert exported.labels == 0
+        assert exported.difference < DIGITS
+
+
+def test_sql_of_several_classes_and_of_a_matrix(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    for machine in (er.LogisticRegression(), er.SVM(), er.TreeClassifier(max_depth=3)):
+        exported = er.export(machine.fit(X, y), tmp_path / "model.sql", X)
+        assert (exported.labels, exported.difference < DIGITS) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("make", "words_of_error"),
+    [
+        (MACHINES["boosting"], "cannot be exported as SQL"),
+        (lambda: model_of(er.BoostingRegressor(n_estimators=3), "price", PLAIN, trees=True), "Many trees"),
+    ],
+    ids=["dates", "trees"],
+)
+def test_what_sql_does_not_have_is_refused(make, words_of_error, tmp_path):
+    with pytest.raises(Unsuitable, match=words_of_error):
+        er.export(make(), tmp_path / "model.sql")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command(tmp_path):
+    model = model_of(er.LogisticRegression(), columns=PLAIN)
+    er.save(model, tmp_path / "spam.model")
+    pl.DataFrame({name: TABLE[name][:9] for name in PLAIN}).write_csv(tmp_path / "rows.csv")
+    told = ["export", str(tmp_path / "spam.model"), "--onnx", "--python", "--sql", "--rows", str(tmp_path / "rows.csv")]
+    ran = CliRunner().invoke(app, told)
+    assert ran.exit_code == 0, ran.output
+    assert ran.output.count("on 9 rows the largest difference is") == 3
+    assert {path.name for path in tmp_path.iterdir()} >= {"spam.onnx", "spam.py", "spam.sql"}
+    ran = CliRunner().invoke(app, ["export", str(tmp_path / "spam.model"), "--sql", "--out", str(tmp_path / "x.py")])
+    assert (ran.exit_code, "has not the ending" in ran.output) == (1, True)
