@@ -1,7 +1,7 @@
 """Tables larger than memory: passes, resident memory and seconds a row against the fit in memory.
 
 ``python -m benchmarks disk`` writes 50 000 000 x 20 numbers (8 GB) to the temporary folder; ``EMPIRISK_SIZE=0.02`` is a
-run of a minute. Each fit is a process of its own, whose largest resident memory is told.
+run of a minute. Each fit is a process of its own, whose largest resident memory is told, as Linux counts it.
 """
 
 import math
@@ -43,7 +43,7 @@ else:
         machine.fit(table)
 seconds = time.perf_counter() - begin
 passes = table.table().place.passes if memory is not None else 0
-resident = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())  # of Linux; that of rusage is also the parent's
+resident = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())
 print(seconds, 1024 * int(resident[1]), passes)
 """
 
