@@ -253,8 +253,10 @@ def _essence(case: Case, outcome: Outcome) -> tuple[np.ndarray, float]:
             value, unit = essence(outcome.machine, _squares(case, outcome.machine), outcome.weight)
             return np.atleast_1d(value), DIGITS * unit
     answers = _answers(outcome.machine, case.X)
-    density = isinstance(outcome.machine, er.GaussianDensity)
-    return answers, DIGITS * _lost_in_floor(outcome.machine) * np.abs(answers).max() if density else 0.0
+    if isinstance(outcome.machine, er.GaussianDensity):
+        return answers, DIGITS * _lost_in_floor(outcome.machine) * np.abs(answers).max()
+    # Steps of boosting are of the order of one: where classes weigh the same they cancel, and their rounding is left.
+    return answers, DIGITS if isinstance(outcome.machine, er.BoostingClassifier) else 0.0
 
 
 def _squares(case: Case, machine: Any) -> float:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import empirisk as er
 from tests.fuzz import cases, checks, machines, parts
@@ -114,3 +115,18 @@ def test_starts_of_metrics_and_votes_that_rounding_decides_are_told():
     assert not checks._decided(vote, checks.fit(vote)).any()
     clear = replace(vote, X=two[:, None] + 0.1 * plain)
     assert checks._decided(clear, checks.fit(clear)).all()
+
+
+def test_scores_of_classes_that_weigh_the_same_are_compared_up_to_rounding():
+    """Sixteen rows of each class, some of them twice: steps cancel, and what is left of them has no digit."""
+    loss, y, times = (
+        er.losses.SoftCrammerSinger(margin=0.5, temperature=0.3),
+        np.arange(32) % 2,
+        np.arange(32) // 16 + 1,
+    )
+    machine = er.BoostingClassifier(loss, n_estimators=3, learning_rate=1.0)
+    case, rows = cases.Case(0, machine, np.zeros((32, 2)), y, times, ""), np.repeat(np.arange(32), times)
+    fits = checks.fit(case), checks.fit(case, X=case.X[rows], y=y[rows], weights=None)
+    assert not list(checks._objective_is_that_of(case, *fits, "weights"))
+    fits[1].machine = clone(machine).fit(case.X, y, sample_weight=times + y)
+    assert list(checks._objective_is_that_of(case, *fits, "weights"))

@@ -98,3 +98,20 @@ def test_machines_without_a_target_are_those_of_the_processor():
             there = machine.fit(X)
         for name, value in found.items():
             np.testing.assert_allclose(getattr(there, name), value, atol=1e-8)
+
+
+def test_rows_of_jax_stay_where_they_are(monkeypatch):
+    import jax.numpy as jnp
+
+    def taken(self):
+        raise AssertionError("the rows came to memory")
+
+    for machine, target in ((er.Ridge(C=2.0), y), (er.LogisticRegression(), y > np.median(y))):
+        expected = machine.fit(X.astype(np.float32), target).coef_
+        with er.config(device="jax:cpu"), monkeypatch.context() as patched:
+            patched.setattr(DeviceDense, "X", property(taken))
+            machine.fit(jnp.asarray(X, jnp.float32), target)
+        np.testing.assert_allclose(machine.coef_, expected, rtol=1e-5, atol=1e-7)
+        assert "products on cpu:0" in machine.certificate_.reason
+    with er.config(device="jax:cpu"), pytest.raises(er.errors.EmpiriskError, match="X contains NaN"):
+        er.Ridge().fit(jnp.full((3, 2), jnp.nan), np.arange(3.0))

@@ -8,6 +8,7 @@ import pytest
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.trees.binned.together import TeamGrower
 
 random = np.random.default_rng(0)
 ROWS, COLUMNS = 6000, 4
@@ -197,3 +198,30 @@ def test_principal_directions_are_those_of_memory(folder, center):
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
     np.testing.assert_allclose(found.explained_variance_, expected.explained_variance_, rtol=1e-9)
     np.testing.assert_allclose(np.asarray(found.transform(table)), expected.transform(X), atol=1e-7)
+
+
+def test_learn_takes_a_sample_of_a_table_that_is_larger_than_memory(folder):
+    with er.config(memory="600KB"):
+        found = er.learn(str(folder / "label-*.parquet"), target="label", machines=["logistic"], drop=["w"])
+    assert any("larger than the memory budget" in warning for warning in found.warnings)
+    assert found.test.scores[0].value > 0.7
+    whole = er.learn(str(folder / "label-*.parquet"), target="label", machines=["logistic"], drop=["w"])
+    assert whole.train_rows == int(0.8 * ROWS)
+
+
+@pytest.mark.parametrize(
+    "machine", [er.BoostingClassifier(n_estimators=5), er.BoostingRegressor(n_estimators=5)], ids=repr
+)
+def test_boosted_trees_are_those_of_memory(tmp_path, machine):
+    rows = random.normal(size=(140_000, 3))
+    assert TeamGrower.shares(*rows.shape) > 1  # else they are kept in memory
+    y = (rows[:, 0] + random.normal(size=len(rows)) > 0).astype(int)
+    pl.DataFrame(rows, schema=["a", "b", "c"]).with_columns(y=y).write_parquet(tmp_path / "rows.parquet")
+    expected = machine.fit(pl.DataFrame(rows, schema=["a", "b", "c"]), y).packed_
+    table = er.scan(tmp_path / "rows.parquet", target="y")
+    with er.config(memory="4MB"):
+        machine.fit(table)
+        answers = np.asarray(machine.predict(table))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(machine.packed_[name], values)
+    np.testing.assert_array_equal(answers, machine.predict(pl.DataFrame(rows, schema=["a", "b", "c"])))

@@ -21,6 +21,7 @@ from empirisk.errors import EmpiriskError, Interrupted, Unsuitable
 from empirisk.kernels.base import Kernel, Term
 from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
+from empirisk.linalg.accelerator import rows_on_device
 from empirisk.linalg.design import Design, brings_design, design_of, placed_design
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.implicit import GramDesign, gram_design, in_double, kernel_sums
@@ -123,6 +124,8 @@ class MapsFeatures:
         kernel = self._kernel()
         if kernel is not None:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
+        held = rows_on_device(X) if self.features is None else None
+        X = X if held is None else held
         if self.features is None and brings_design(X):
             # It checks its own numbers, where they lie.
             design, y = design_of(X), validate_data(self, X="no_validation", y=y, reset=not again, **target)

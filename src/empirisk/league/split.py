@@ -14,6 +14,7 @@ from empirisk import tables
 from empirisk.errors import EmpiriskError, listed, option
 from empirisk.evaluation.splits import make_splits
 from empirisk.lazy import lazy
+from empirisk.league.large import read_or_sample
 from empirisk.league.request import Request
 from empirisk.linalg.hashes import equal_keys
 from empirisk.tables.kinds import KINDS
@@ -137,7 +138,7 @@ def reads_codes(machine: Any) -> bool:
 def plan(request: Request) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     data = request.data
-    table = tables.read(data, header=request.header)
+    table, note = read_or_sample(data, request.header)
     numbers = np.arange(table.height)
     if request.test_file is not None:
         table = _with_tests(table, tables.read(request.test_file, header=request.header))
@@ -146,7 +147,7 @@ def plan(request: Request) -> Plan:
     types = {find_column(column, table.columns, "types"): kind for column, kind in (request.types or {}).items()}
     table = with_missing(table, request.missing)
     target = tables.Target.of(table, *_target(data, request.target, table, types), request.missing)
-    warnings: list[str] = []
+    warnings: list[str] = [note] if note else []
     known = target.known(table)
     if not known.all():
         lost = int((~known).sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from empirisk.errors import MissingExtra
 from empirisk.settings import settings
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 DEVICES = "empirisk.scale.devices"
 #: What JAX needs to see an accelerator; where none of these is installed, "auto" does not load JAX to find that out.
 PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm60_plugin", "jax_rocm7_plugin", "libtpu")
+#: Whose arrays may lie on a device, and the number that DLPack has for the processor's memory.
+PACKAGES, IN_MEMORY = ("jax", "jaxlib", "torch", "cupy"), 1
 #: Entries of a kernel, or products, for which "auto" takes a device: a second of a processor.
 WORTH_SENDING = 1e9
 
@@ -33,6 +35,20 @@ def accelerator(work: float) -> Device | None:
     if find_spec("jax") is None:
         raise MissingExtra(f"device={wanted!r} needs JAX; install with: pip install 'empirisk[nets]'.")
     return import_module(DEVICES).chosen(wanted)
+
+
+def rows_on_device(X: Any) -> Any:
+    """The design of dense rows that lie on a device already, as an array of JAX, torch or CuPy; None for all others.
+
+    >>> rows_on_device(np.eye(2)) is None
+    True
+    """
+    if type(X).__module__.partition(".")[0] not in PACKAGES or getattr(X, "ndim", 0) != 2:
+        return None
+    in_memory = X.__dlpack_device__()[0] == IN_MEMORY
+    if in_memory and not settings().device.startswith("jax:"):
+        return None
+    return import_module(DEVICES).adopted(X)
 
 
 def _may_see_one() -> bool:

@@ -170,6 +170,7 @@ class PCA(
         rebuilds = hasattr(self.features, "learn_to_rebuild")
         if not rebuilds:
             self._require_fixed_features()
+        weights: Any
         there = elsewhere(X)
         if there is None:
             whole, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Client, Future
@@ -44,6 +44,9 @@ class Cluster(Place):
     received : int
         Bytes of the results that came to the client.
     """
+
+    #: Those of all fits of this process.
+    received_in_all: ClassVar[int] = 0
 
     def __init__(self, client: Client, lengths: Sequence[int]):
         super().__init__(lengths)
@@ -83,7 +86,9 @@ class Cluster(Place):
         except (Stopped, KeyboardInterrupt):
             self.client.cancel([future, *others])
             raise
-        self.received += len(pickle.dumps(found))
+        size = len(pickle.dumps(found))
+        self.received += size
+        Cluster.received_in_all += size
         return found
 
     def scattered(self, array):

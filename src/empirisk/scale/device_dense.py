@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
-from empirisk.linalg.design import Array, DenseDesign, Design
+from empirisk.linalg.design import Array, DenseDesign, Design, Shifted
 from empirisk.scale.devices import Device, as_numpy
 
 
@@ -65,6 +65,12 @@ def _gram(held: jax.Array, weights: jax.Array) -> jax.Array:
 @jax.jit
 def _squared_columns(held: jax.Array, weights: jax.Array) -> jax.Array:
     return weights @ (held * held)
+
+
+@jax.jit
+def _means(held: jax.Array) -> jax.Array:
+    """The mean of every column; of a constant one its value, which no rounding takes from the intercept."""
+    return jnp.where((held == held[0]).all(axis=0), held[0], held.mean(axis=0))
 
 
 class DeviceDense(DenseDesign):
@@ -127,6 +133,10 @@ class DeviceDense(DenseDesign):
     def squared_columns(self, weights=None):
         return self._shifted_matrix.squared_columns(weights)
 
+    @lazy
+    def rough_lengths(self):
+        return self.lengths if self.shift is None else Shifted(self.matrix, self.shift).rough_lengths
+
     def shifted(self, shift):
         return DeviceDense(self.device, self._given, shift, self.matrix)
 
@@ -135,4 +145,5 @@ class DeviceDense(DenseDesign):
         return DeviceDense(self.device, part.held, self.shift, part)
 
     def centred(self):
-        return self.shifted(super().centred().shift)
+        with self.device.computing():
+            return self.shifted(as_numpy(_means(self.matrix.held)))

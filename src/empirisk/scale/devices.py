@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -123,6 +124,16 @@ def chosen(wanted: str) -> Device | None:
     if wanted == "auto":
         return None if jax.default_backend() == "cpu" else _device(jax.devices()[0])
     return _device(find(wanted))
+
+
+def adopted(X: Any) -> Any:
+    """The design of dense rows that lie on a device, where they are: arrays of other packages come by DLPack."""
+    rows = X if isinstance(X, jax.Array) else jax.dlpack.from_dlpack(X)
+    device = _device(next(iter(rows.devices())))
+    with device.computing():
+        if not bool(jnp.isfinite(rows).all()):
+            raise EmpiriskError("X contains NaN or infinity; replace those entries or drop the rows.")
+        return _designs().DeviceDense(device, rows)
 
 
 @cache

@@ -178,6 +178,12 @@ class Scan:
             if kept is not None and kept.height:
                 yield Piece(file, start, kept)
 
+    def rows(self) -> int:
+        """The number of rows, which text files tell only when they are read."""
+        import polars as pl
+
+        return sum(self._lazy(file).select(pl.len()).collect(engine="streaming").item() for file in self.files)
+
     def sample(self, most: int) -> pl.DataFrame:
         """About so many rows from all over the table, with all columns, as a frame."""
         import polars as pl

@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import losses, state
 from empirisk.contract.arguments import (
     check_count,
+    check_interactions,
     check_monotone,
     check_number,
     check_time,
     count_features,
     weigh_classes,
 )
+from empirisk.contract.elsewhere import blockwise
 from empirisk.contract.ensemble import numbered
 from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.multiclass import winners
@@ -174,6 +177,7 @@ class BoostingParameters:
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
     monotonic_cst: Any = None
+    interaction_cst: Any = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -222,6 +226,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             subsample=check_number("subsample", self.subsample, 0, 1, above=True),
             max_features=count_features(self.max_features, n_features),
             monotone=check_monotone(self.monotonic_cst, self.columns_.names, self.columns_.counts > 0),
+            groups=check_interactions(self.interaction_cst, self.columns_.names),
         )
 
     def _held(self, member: NDArray[np.intp], target: NDArray, random: np.random.Generator) -> NDArray[np.bool_]:
@@ -363,6 +368,10 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         categories the rarest count as missing, as do categories that were not there in training.
     monotonic_cst : list of -1, 0, 1, or dict by column name
         Columns with which f may only fall (-1) or rise (+1).
+    interaction_cst : {"pairwise", "no_interactions"} or list of groups of columns
+        Columns, by position or name, that may be split below each other in a tree: f is a sum of functions of one group
+        each. Columns in no group are one more group. "no_interactions" makes each column a group of its own,
+        "pairwise" each pair; None lets all columns meet. There may be 62 groups.
     class_weight : dict, "balanced" or None
         Factors on the weights of the classes.
     early_stopping : bool
@@ -418,7 +427,9 @@ class BoostingClassifier(ClassifierMixin, Boosting):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoostingClassifier:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> BoostingClassifier:
         """Learn from labelled rows.
 
         Parameters
@@ -430,6 +441,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
         y, several = label_columns(y)
         rows, labels = read_training(self, X, y, self.categorical_features, multi_output=several)
         weights = check_weights(sample_weight, len(labels))
@@ -468,21 +480,25 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         return each if isinstance(self.classes_, list) else each[0]
 
     @available_if(_has_one_label)
+    @blockwise
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each row, or of each label; for two classes f = 0 is the second one."""
         return self._winners(self._scores(X))
 
     @available_if(_has_probabilities)
+    @blockwise
     def predict_proba(self, X: ArrayLike) -> Any:
         """Probabilities of the classes; of several labels a list."""
         return self._probabilities(self._scores(X))
 
     @available_if(_has_probabilities)
+    @blockwise
     def predict_log_proba(self, X: ArrayLike) -> Any:
         """Logarithm of `predict_proba`."""
         found = self.predict_proba(X)
@@ -527,8 +543,8 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
         the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and `predict` gives the mean.
     learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
-max_bins, categorical_features, monotonic_cst, early_stopping, validation_fraction, n_iter_no_change, max_time, \
-random_state
+max_bins, categorical_features, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
+n_iter_no_change, max_time, random_state
         As for `BoostingClassifier`.
 
     Attributes
@@ -555,7 +571,9 @@ random_state
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoostingRegressor:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> BoostingRegressor:
         """Learn from rows and their numbers.
 
         Parameters
@@ -567,6 +585,7 @@ random_state
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
         rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
         numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))

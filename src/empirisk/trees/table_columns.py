@@ -86,6 +86,8 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     """
     if y is None:
         raise EmpiriskError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    if hasattr(X, "binned"):  # rows in files, whose numbers are checked already
+        return _of_files(estimator, X), y
     X, y = readable(X), unmasked("y", y)
     values = _values(X)
     chosen = _categorical(values, categorical_features)
@@ -101,6 +103,17 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     categories = [_found(values, column) if chosen[column] else None for column in range(codes.shape[1])]
     estimator.columns_ = Columns(tuple(map(str, names)), tuple(categories), np.asarray(np.isnan(codes).any(axis=0)))
     return codes, y
+
+
+def _of_files(estimator: Any, rows: Any) -> Any:
+    """Set the attributes for rows in files, which hold numbers alone."""
+    width = rows.shape[1]
+    estimator.n_features_in_ = width
+    if rows.names is not None:
+        estimator.feature_names_in_ = np.array(rows.names, dtype=object)
+    names = tuple(f"x{column}" for column in range(width)) if rows.names is None else tuple(rows.names)
+    estimator.columns_ = Columns(names, (None,) * width, np.zeros(width, dtype=bool))
+    return rows
 
 
 def require_squares(y: NDArray) -> None:

@@ -97,6 +97,8 @@ class Binning:
 
     def codes(self, X: Array, by_row: bool = True) -> "BinnedRows":
         """The bins of every value, column by column and, where asked, also row by row."""
+        if not isinstance(X, np.ndarray):  # rows in files know how to bin themselves
+            return X.binned(self, by_row)
         rows = aligned(len(X) if by_row else 0, X.shape[1])
         by_column = np.empty(X.shape[::-1], dtype=np.uint8)
         numeric = np.flatnonzero(~self.categorical)

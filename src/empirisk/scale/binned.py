@@ -1,0 +1,113 @@
+"""Rows in files for trees on bins: a byte for every number is kept, and the rows themselves stay in the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.contract.elsewhere import elsewhere
+from empirisk.errors import Unsuitable
+from empirisk.scale.disk import Disk, FileBlock
+from empirisk.scale.table import Table
+from empirisk.settings import require, settings
+from empirisk.stop import check_stop
+from empirisk.trees.binned.bins import BinnedRows, Binning, aligned
+from empirisk.trees.binned.together import TeamGrower
+
+#: The share of the memory budget that rows may take to be kept as they are.
+WHOLE_SHARE = 4
+
+
+def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """X, y and weights as they are where they are in memory; of files, the rows where they fit, else to be binned."""
+    there = elsewhere(X)
+    if there is None:
+        return X, y, sample_weight
+    table = there.table(y, sample_weight).counting()
+    place, name = table.place, type(machine).__name__
+    if not isinstance(place, Disk):
+        raise Unsuitable(f"{name} needs its rows in memory or in files; write X to Parquet files, and use er.scan.")
+    weights, targets = place.gathered(table.weights), _labels(table)
+    whole = 8 * place.count * table.rows.shape[1] <= settings().memory // WHOLE_SHARE
+    draws = machine.early_stopping or machine.subsample < 1
+    if whole or TeamGrower.shares(*table.rows.shape) <= 1:
+        matrix = np.asarray(place.gathered(table.rows), dtype=np.float64)
+        return _named(matrix, table), targets, weights
+    if draws:
+        raise Unsuitable(
+            f"early_stopping and subsample of {name} draw rows, which must be in memory; set early_stopping=False and "
+            "subsample=1, or raise er.config(memory=...)."
+        )
+    return FileRows(table), targets, weights
+
+
+def _named(matrix: NDArray, table: Table) -> Any:
+    if table.names is None:
+        return matrix
+    import polars as pl
+
+    return pl.DataFrame(matrix, schema=table.names)
+
+
+def _labels(table: Table) -> NDArray:
+    """The targets as they were, in memory."""
+    y = table.place.gathered(table.targets())
+    return y.astype(table.kind) if table.labels is None else table.labels[y.astype(int)]
+
+
+class FileRows:
+    """Rows in files as trees see them: some of them for the edges of bins, and the bins of all."""
+
+    def __init__(self, table: Table):
+        self.table, self.shape, self.names = table, table.rows.shape, table.names
+        self._some: dict[int, NDArray] = {}
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        """All rows for ``[:]``; else the entries of some rows in one column."""
+        if isinstance(key, slice) and key == slice(None):
+            return self
+        if not isinstance(key, tuple):
+            raise Unsuitable("class_weight leaves out rows, which must be in memory; leave out the class in the files.")
+        rows, column = key
+        with self._lock:
+            if id(rows) not in self._some:
+                self._some = {id(rows): self._rows(rows)}
+            return self._some[id(rows)][:, column]
+
+    def _blocks(self) -> Iterator[tuple[int, NDArray]]:
+        """The blocks, each with the number of its first row."""
+        rows, start = self.table.rows, 0
+        for handle, length in zip(rows.base, rows.place.lengths, strict=True):
+            check_stop()
+            block = rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
+            yield start, np.ascontiguousarray(block, dtype=np.float64)
+            start += length
+
+    def _rows(self, chosen: NDArray[np.intp]) -> NDArray:
+        """The chosen rows, which are in order."""
+        found = []
+        for start, block in self._blocks():
+            first, last = np.searchsorted(chosen, [start, start + len(block)])
+            found.append(block[chosen[first:last] - start])
+        return np.concatenate(found)
+
+    def binned(self, binning: Binning, by_row: bool) -> BinnedRows:
+        """The bins of all rows, made block by block."""
+        count, width = self.shape
+        require(count * width, f"The bins of {count} rows", "raise it, or use fewer rows or columns")
+        rows = aligned(count if by_row else 0, width)
+        by_column = np.empty((width, count), dtype=np.uint8)
+        for start, block in self._blocks():
+            part = binning.codes(block, by_row)
+            by_column[:, start : start + len(block)] = part.by_column
+            if by_row:
+                rows[start : start + len(block), :width] = part.by_row[:, :width]
+        return BinnedRows(rows, by_column)
