@@ -172,6 +172,7 @@ class PCA(
             self._require_fixed_features()
         weights: Any
         there = elsewhere(X)
+        weights: Any  # of rows that are elsewhere, a vector of theirs
         if there is None:
             whole, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
             weights = check_weights(sample_weight, len(ones))
