@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, state
@@ -25,6 +25,7 @@ from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
 from empirisk.linalg.threads import parallel_map
 from empirisk.losses.base import Loss
+from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.additive.cycles import Bag, CyclePlan
 from empirisk.trees.additive.shapes import Shapes, shapes_of
@@ -85,7 +86,7 @@ class AdditiveParameters:
     random_state: Any = None
 
 
-class Additive(AdditiveParameters, Importances, BaseEstimator, ABC):
+class Additive(AdditiveParameters, Importances, Estimator, ABC):
     """What the two additive machines share; see `AdditiveClassifier` and `AdditiveRegressor`."""
 
     _state = state.State(
