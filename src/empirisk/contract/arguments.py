@@ -60,6 +60,21 @@ def count_features(max_features: Any, n_features: int) -> int:
     )
 
 
+def sample_part(max_samples: Any, size: int) -> float:
+    """The part of ``size`` rows that a sample has: a number of rows, a share of them, or None for all.
+
+    >>> [sample_part(asked, 40) for asked in (10, 0.5, None)]
+    [0.25, 0.5, 1.0]
+    """
+    if max_samples is None:
+        return 1.0
+    if isinstance(max_samples, Integral) and not isinstance(max_samples, bool):
+        if not 1 <= int(max_samples) <= size:
+            raise EmpiriskError(f"max_samples={max_samples!r} must be from 1 to {size} rows, or a share such as 0.5.")
+        return int(max_samples) / size
+    return check_number("max_samples", max_samples, 0, 1, above=True)
+
+
 def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArray[np.bool_]) -> NDArray[np.int8]:
     """Constraints as -1, 0 or +1 for each column, from a list in the order of the columns or a mapping by name."""
     signs = np.zeros(len(names), dtype=np.int8)
@@ -122,7 +137,7 @@ def _column_of(item: Any, names: tuple[str, ...]) -> int:
     """The position of a column that a constraint names."""
     if isinstance(item, str) and item in names:
         return names.index(item)
-    if isinstance(item, Integral) and not isinstance(item, bool) and 0 <= item < len(names):
+    if isinstance(item, Integral) and not isinstance(item, bool) and 0 <= int(item) < len(names):
         return int(item)
     raise EmpiriskError(
         f"interaction_cst names the column {item!r}, which X does not have; its columns are {list(names)}."

@@ -505,6 +505,12 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         with np.errstate(divide="ignore"):
             return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
 
+    @available_if(_has_one_label)
+    def staged_decision_function(self, X: ArrayLike) -> Iterator[Array]:
+        """What `decision_function` gives after each round."""
+        for scores in self._staged_scores(X):
+            yield scores[:, 0] if len(self.classes_) == 2 else scores
+
     def staged_predict(self, X: ArrayLike) -> Iterator[NDArray]:
         """The classes after each round."""
         for scores in self._staged_scores(X):
