@@ -6,6 +6,7 @@
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
 # make docs    build the site into docs/_build/html, without the network
+# make clients try the programs of other people (SHAP, MLflow, skops, Optuna, skl2onnx) in an environment of their own
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 TABLE ?= breast_cancer
 MINUTES ?= 10
 
-.PHONY: learn test test-all check style types bounds fuzz browser format stubs docs bench clean
+.PHONY: learn test test-all check style types bounds fuzz browser format stubs docs bench clean clients
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE) --force
@@ -73,6 +74,12 @@ stubs: $(INSTALLED)
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# Programs of other people, in an environment of their own.
+clients: $(BIN)/python
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
+	EMPIRISK_CLIENTS=1 SCIPY_ARRAY_API=1 .venv-clients/bin/python -m pytest tests/clients $(ARGS)
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks $(FAMILY)

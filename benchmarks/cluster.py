@@ -17,6 +17,7 @@ import empirisk as er
 
 #: Share of the full sizes.
 SIZE = float(os.environ.get("EMPIRISK_SIZE", "1"))
+#: Rows, columns and partitions of the table.
 ROWS, COLUMNS, PARTS = int(4_000_000 * SIZE), 20, 16
 MACHINES = {
     "ridge": (er.Ridge(), "number"),

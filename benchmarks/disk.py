@@ -1,7 +1,7 @@
 """Tables larger than memory: passes, resident memory and seconds a row against the fit in memory.
 
 ``python -m benchmarks disk`` writes 50 000 000 x 20 numbers (8 GB) to the temporary folder; ``EMPIRISK_SIZE=0.02`` is a
-run of a minute. Each fit is a process of its own, whose largest resident memory is told.
+run of a minute. Each fit is a process of its own, whose largest resident memory is told, as Linux counts it.
 """
 
 import math
@@ -25,7 +25,7 @@ MACHINES = {
     "PCA, 5": "er.PCA(5)",
 }
 CODE = """
-import resource, time, warnings
+import re, time, warnings
 import numpy as np, polars as pl, empirisk as er
 warnings.simplefilter("ignore")
 machine, files, memory = {machine}, {files!r}, {memory!r}
@@ -43,7 +43,8 @@ else:
         machine.fit(table)
 seconds = time.perf_counter() - begin
 passes = table.table().place.passes if memory is not None else 0
-print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, passes)
+resident = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())
+print(seconds, 1024 * int(resident[1]), passes)
 """
 
 

@@ -106,6 +106,14 @@ FOREIGN: dict[str, dict[str, str]] = {
 #: Values that others, or older versions, spell in another way than we do, by the parameter: both spellings are taken.
 SPELLINGS: dict[str, dict[Any, str]] = {
     "voting": {"majority": "hard", "mean": "soft"},
+    "covariance_type": {"diag": "diagonal"},
+    "criterion": {"squared_error": "squared", "absolute_error": "absolute", "log_loss": "entropy"},
+    "init": {"kmeans": "k-means", "random_from_data": "random"},
+    "class_weight": {"balanced_subsample": "balanced"},
+    "loss": {"squared_error": "squared", "absolute_error": "absolute", "log_loss": "logistic"},
+    "penalty": {"elasticnet": "elastic_net"},
+    "kernel": {"rbf": "gaussian", "poly": "polynomial"},
+    "features": {"rbf": "gaussian", "poly": "polynomial"},
 }
 
 
@@ -115,7 +123,7 @@ def spelled(parameter: str, value: Any) -> Any:
     >>> spelled("voting", "majority"), spelled("voting", "soft")
     ('hard', 'soft')
     """
-    return SPELLINGS[parameter].get(value, value) if isinstance(value, str) else value
+    return SPELLINGS.get(parameter, {}).get(value, value) if isinstance(value, str) else value
 
 
 class _ConstructorSignature:

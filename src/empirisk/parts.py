@@ -2,13 +2,14 @@
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from inspect import signature
 from numbers import Real
 from typing import Any, TypeGuard
 
 from empirisk import state
 from empirisk.errors import EmpiriskError, did_you_mean
-from empirisk.names import Estimator
+from empirisk.names import Estimator, spelled
 
 
 class Part(Estimator):
@@ -54,11 +55,12 @@ def by_name(kind: type[Part], room: dict[str, Any]) -> dict[str, Any]:
     return {part.name(): part for part in ready}
 
 
-def resolve(value: Any, table: dict[str, type[Part]], argument: str, kind: type[Part]) -> Any:
+def resolve(value: Any, table: Mapping[str, Callable[[], Part]], argument: str, kind: type[Part]) -> Any:
     """Return the part that ``value`` is or names, or raise a sentence that names the choices."""
     if isinstance(value, str):
-        if value in table:
-            return table[value]()
+        name = spelled(argument, value)
+        if name in table:
+            return table[name]()
         hint = did_you_mean(value, table, f"choose one of {sorted(table)}.")
         raise EmpiriskError(f"{argument}={value!r} is not known; {hint}")
     if isinstance(value, kind):

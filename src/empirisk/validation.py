@@ -75,12 +75,14 @@ def check_array(array: Any, **rules: Any) -> Any:
 def readable(X: Any, name: str = "X") -> Any:
     """The table, NaN where it is masked: NumPy would take the numbers behind a mask, and scikit-learn does.
 
-    Numbers in half precision become doubles: transformers of others would compute in half precision. A data frame
-    in which two columns have one name is refused.
+    Lazy frames are collected. Numbers in half precision become doubles: transformers of others would compute in half
+    precision. A data frame in which two columns have one name is refused.
 
     >>> readable(np.ma.array([[1, 2]], mask=[[True, False]]))
     array([[nan,  2.]])
     """
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame of Polars
+        X = X.collect()
     if np.ma.is_masked(X):
         X = X.astype(np.result_type(X.dtype, np.float16)).filled(np.nan)
     if getattr(X, "dtype", None) == np.float16:

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.row("U1")
 
 
 @pytest.mark.parametrize(
-    "machine", [er.KMeans(), er.KMeans(features="gaussian"), er.KMeans(batch_size=20, init="random")], ids=repr
+    "machine", [er.KMeans(3), er.KMeans(3, features="gaussian"), er.KMeans(3, batch_size=20, init="random")], ids=repr
 )
 def test_the_contract_holds(machine):
     check_contract(machine)
@@ -321,7 +321,7 @@ def test_time_ends_a_fit(options):
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(options, rows, message):
-    machine = er.KMeans(random_state=0).fit(X)
+    machine = er.KMeans(3, random_state=0).fit(X)
     before = machine.cluster_centers_
     with pytest.raises(EmpiriskError, match=message):
         machine.set_params(**options).fit(rows)

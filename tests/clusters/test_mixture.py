@@ -286,7 +286,7 @@ def test_rows_without_a_density_are_refused(kind, rows, message):
         (er.GaussianMixture(init="best"), "init='best'"),
         (er.GaussianMixture(2, init=np.zeros((3, 3))), "2 finite means of 3 columns"),
         (er.GaussianMixture(reg_covar=0.0), "reg_covar=0.0"),
-        (er.GaussianMixture(covariance_type="diag"), "covariance_type='diag'"),
+        (er.GaussianMixture(covariance_type="round"), "covariance_type='round'"),
         (
             er.GaussianMixture(reg_covar=5e-324),
             "reg_covar=5e-324 is below 1e-14, where variances are rounding; give at least",

@@ -75,7 +75,7 @@ def test_a_block_needs_the_gram_matrix_of_the_data():
     ids=repr,
 )
 @pytest.mark.parametrize(
-    "machine", [er.Ridge(fit_intercept=False, tol=1e-9), er.OneClassSVM(nu=0.5, tol=1e-9)], ids=repr
+    "machine", [er.Ridge(fit_intercept=False, tol=1e-9), er.OneClassSVM(nu=0.5, features=None, tol=1e-9)], ids=repr
 )
 def test_a_row_of_weight_two_is_two_rows_in_the_mean(kernel, machine, tmp_path):
     random = np.random.default_rng(3)

@@ -3,6 +3,7 @@
 import json
 from urllib.parse import urlsplit
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -11,7 +12,9 @@ SECONDS = 60  # that a page may take to show something: other tests run at the s
 
 def until(driver, condition):
     """What a condition gives once it is true."""
-    return WebDriverWait(driver, SECONDS, 0.05).until(lambda _: condition())
+    # The page is drawn anew while it is looked at.
+    ignored = [StaleElementReferenceException]
+    return WebDriverWait(driver, SECONDS, 0.05, ignored).until(lambda _: condition())
 
 
 def text(driver, name):

@@ -1,5 +1,7 @@
 """A studio in a thread, and a client that speaks plain HTTP to it."""
 
+import http.client
+import json
 import socket
 import threading
 import time
@@ -9,16 +11,17 @@ import uvicorn
 
 from empirisk.service.connections import OPTIONS
 from empirisk.studio.app import make_studio
+from empirisk.studio.workbench.folder import StudioFolder
 
 
 @contextmanager
-def running(**options):
+def running(parent):
     """A running studio: its port, and the addresses that it has announced."""
     announced = []
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-        app = make_studio(port, announced.append, **options)
+        app = make_studio(port, announced.append, StudioFolder(parent))
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical", **OPTIONS))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
@@ -29,3 +32,22 @@ def running(**options):
         finally:
             server.should_exit = True
             thread.join(10)
+
+
+def ask(port, path, headers=None, body=None):
+    """Status, headers and text of an answer; a body that is not bytes is sent as JSON."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
+    connection.request("GET" if body is None else "POST", path, sent, headers or {})
+    reply = connection.getresponse()
+    text = reply.read().decode()
+    connection.close()
+    return reply.status, dict(reply.getheaders()), text
+
+
+def enter(studio):
+    """The cookie of a first visit."""
+    port, announced = studio
+    status, headers, _ = ask(port, announced[-1].partition(str(port))[2])
+    assert status == 303
+    return {"Cookie": headers["set-cookie"].partition(";")[0]}

@@ -5,31 +5,13 @@ import json
 
 import pytest
 
-from tests.studio.studios import running
+from tests.studio.studios import ask, enter, running
 
 
 @pytest.fixture(scope="module")
-def studio():
-    with running() as found:
+def studio(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("studio")) as found:
         yield found
-
-
-def ask(port, path, headers=None, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    sent = None if body is None else json.dumps(body)
-    connection.request("GET" if body is None else "POST", path, sent, headers or {})
-    reply = connection.getresponse()
-    text = reply.read().decode()
-    connection.close()
-    return reply.status, dict(reply.getheaders()), text
-
-
-def enter(studio):
-    """The cookie of a first visit."""
-    port, announced = studio
-    status, headers, _ = ask(port, announced[-1].partition(str(port))[2])
-    assert status == 303
-    return {"Cookie": headers["set-cookie"].partition(";")[0]}
 
 
 def test_nobody_enters_without_the_token(studio):

@@ -1,6 +1,9 @@
 """Gradient boosting: Newton steps as a naive loop makes them, every loss, constraints, early stopping, stages."""
 
+from itertools import product
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
@@ -147,6 +150,51 @@ def test_monotone_constraints_hold_everywhere(loss, sign):
     free = kind(loss, n_estimators=40).fit(X, target)
     scores = free.predict(grid) if kind is er.BoostingRegressor else free.decision_function(grid)
     assert (sign * np.diff(scores.reshape(200, 50), axis=1) < 0).any()
+
+
+@pytest.mark.parametrize("rows", [800, 60_000])  # grown alone, and by a team
+def test_interaction_constraints_hold_everywhere(rows):
+    """f is a sum of functions of the groups: what one group adds does not depend on the columns of another."""
+    random = np.random.default_rng(2)
+    X = random.normal(size=(rows, 4))
+    y = X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] + X[:, 0] * X[:, 2]
+    machine = er.BoostingRegressor(n_estimators=10, interaction_cst=[[0, 1], [2, 3]]).fit(X, y)
+    first, second = random.normal(size=(2, 300, 4))
+    crossed, other = np.hstack([first[:, :2], second[:, 2:]]), np.hstack([second[:, :2], first[:, 2:]])
+
+    def excess(machine):
+        f = machine.predict
+        return np.abs(f(first) + f(second) - f(crossed) - f(other)).max()
+
+    assert excess(machine) < 1e-9
+    assert excess(er.BoostingRegressor(n_estimators=10).fit(X, y)) > 0.1
+    # It still learns the pairs that are allowed.
+    alone = er.BoostingRegressor(n_estimators=10, interaction_cst="no_interactions").fit(X, y)
+    assert machine.score(X, y) > alone.score(X, y) + 0.1
+    # In a sum of functions of two columns, no three of them change f together.
+    pairs = er.BoostingRegressor(n_estimators=10, interaction_cst="pairwise").fit(X, y).predict
+    cubes = [np.where([[*corner, True]], first, second) for corner in product([True, False], repeat=3)]
+    signs = [(-1) ** sum(corner) for corner in product([True, False], repeat=3)]
+    assert np.abs(sum(sign * pairs(cube) for sign, cube in zip(signs, cubes, strict=True))).max() < 1e-9
+
+
+def test_interaction_constraints_by_name_and_what_they_may_be():
+    X, y = np.random.default_rng(0).normal(size=(2, 200, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = er.BoostingRegressor(n_estimators=3, interaction_cst=[["a", "c"]]).fit(frame, y[:, 0])
+    placed = er.BoostingRegressor(n_estimators=3, interaction_cst=[{0, 2}, {1}]).fit(frame, y[:, 0])
+    np.testing.assert_array_equal(named.predict(frame), placed.predict(frame))
+    for given, message in (
+        ("all", "'pairwise' or a list"),
+        ([["z"]], "names the column 'z'"),
+        ([[5]], "names the column 5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            er.BoostingRegressor(interaction_cst=given).fit(frame, y[:, 0])
+    with pytest.raises(ValueError, match="66 groups"):
+        er.BoostingRegressor(interaction_cst="pairwise").fit(
+            np.random.default_rng(0).normal(size=(50, 12)), np.arange(50)
+        )
 
 
 def test_early_stopping_keeps_the_best_round():

@@ -96,23 +96,23 @@ def test_importances_are_fair_to_noise(weights):
     X = np.column_stack([signal, noise])
     times = random.integers(1, 3, 1500) if weights else None
     forest = er.ForestClassifier(60, random_state=0).fit(X, y, sample_weight=times)
-    importances = forest.feature_importances_
+    importances = forest.oob_importances_
     assert (importances[:2] > 0.2).all()
     assert (np.abs(importances[2:]) < 0.02).all()
     with config(threads=1):
         again = er.ForestClassifier(60, random_state=0).fit(X, y, sample_weight=times)
-        assert np.array_equal(again.feature_importances_, importances)
+        assert np.array_equal(again.oob_importances_, importances)
     forest = er.ForestRegressor(60, random_state=0).fit(X, y)
-    assert (forest.feature_importances_[:2] > 0.15).all()
-    assert (np.abs(forest.feature_importances_[2:]) < 0.03).all()
+    assert (forest.oob_importances_[:2] > 0.15).all()
+    assert (np.abs(forest.oob_importances_[2:]) < 0.03).all()
 
 
 def test_importances_say_when_they_cannot_be():
     X, y = make_classification(60, 4, random_state=0)
     forest = er.ForestClassifier(3, bootstrap=False).fit(X, y)
-    assert not hasattr(forest, "feature_importances_")
+    assert not hasattr(forest, "oob_importances_")
     with pytest.raises(AttributeError, match=r"importances\(X, y\)"):
-        _ = forest.feature_importances_
+        _ = forest.oob_importances_
     assert forest.importances(X, y, n_repeats=2)["importance"].len() == 4
 
 

@@ -16,6 +16,8 @@ from tests.trees import naive_boost
 pytestmark = pytest.mark.row("T8")
 
 NOBODY = np.zeros(0, dtype=np.int32)
+#: Every column may be split with every other.
+FREE = np.full(100, -1, dtype=np.int64)
 
 
 class Bench:
@@ -26,11 +28,11 @@ class Bench:
         self.X, self.leaves = X, max_leaf_nodes
         self.binning = Binning.of(X, np.ones(len(X)), counts)
         signs = np.zeros(X.shape[1], dtype=np.int8) if monotone is None else np.array(monotone, dtype=np.int8)
-        codes = self.binning.codes(X)
-        self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaf_nodes, 1, stop)
+        codes, free = self.binning.codes(X), FREE[: X.shape[1]]
+        self.grower = TeamGrower(self.binning, codes, signs, free, X.shape[1], max_leaf_nodes, 1, stop)
         if threads > 1:  # also on small tables, for which one thread would be enough
             share, together.SHARE = together.SHARE, 1
-            self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaf_nodes, threads, stop)
+            self.grower = TeamGrower(self.binning, codes, signs, free, X.shape[1], max_leaf_nodes, threads, stop)
             together.SHARE = share
         self.scores, self.times = np.zeros(len(X)), times
         self.count = int(times.sum()) if len(times) else len(X)
@@ -175,7 +177,7 @@ def test_small_tables_grow_the_trees_of_the_team(seed):
         rows = np.flatnonzero(random.random(400) < 0.7).astype(np.int32)
     tree = bench.grow(g, h, rows, l2=0.3, leaf=5.0, smoothing=2.0)
     scores, bench.scores = bench.scores, np.zeros(400)
-    bench.grower = LoneGrower(bench.binning, codes, np.array([1, 0, 0, 0], dtype=np.int8), 15, lambda: False)
+    bench.grower = LoneGrower(bench.binning, codes, np.array([1, 0, 0, 0], dtype=np.int8), FREE[:4], 15, lambda: False)
     assert same(tree, bench.grow(g, h, rows, l2=0.3, leaf=5.0, smoothing=2.0))
     assert np.array_equal(scores, bench.scores)
 

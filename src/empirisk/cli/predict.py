@@ -13,7 +13,7 @@ from empirisk.cli.outputs import say
 from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import reasons
 from empirisk.files.atomic import whole_file
-from empirisk.tables.model import TableModel
+from empirisk.tables.predictions import beside
 from empirisk.tables.reading.read import read
 from empirisk.tables.reading.spreadsheet import harmless
 from empirisk.tables.understanding.profile import sentences
@@ -71,17 +71,3 @@ def command(
     with whole_file(out.absolute()) as file:
         file.write(written.getvalue())
     say(f"Wrote {answers.height} predictions to {out}.")
-
-
-def beside(model: TableModel, frame: pl.DataFrame, keep: bool, interval: float | None = None) -> pl.DataFrame:
-    """The predictions beside the columns that name the rows, or beside all of them."""
-    answers = model.answers(frame)
-    if interval is not None:
-        low, high = model.predict_interval(frame, interval / 100)
-        name = model.target.name
-        answers = answers.with_columns(pl.Series(f"{name} low", low), pl.Series(f"{name} high", high))
-    naming = {column.name for column in model.schema.columns if column.type.names_rows}
-    others = [column for column in frame.get_columns() if keep or column.name in naming]
-    taken = {column.name for column in others}
-    renamed = answers.rename({name: f"predicted {name}" for name in answers.columns if name in taken})
-    return pl.DataFrame([*others, *renamed.get_columns()])

@@ -2,6 +2,7 @@
 
 import socket
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +14,9 @@ LOOPBACK = "127.0.0.1"
 
 
 def command(
+    source: Annotated[
+        Path | None, typer.Argument(help="A table to open, or a model that `empirisk learn` wrote.", show_default=False)
+    ] = None,
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
@@ -22,10 +26,12 @@ def command(
 
         from empirisk.service.connections import OPTIONS
         from empirisk.studio.app import make_studio
+        from empirisk.studio.workbench.opening import open_source
     except ImportError as error:
         raise EmpiriskError(
             "The studio needs Starlette and Uvicorn; install them: pip install 'empirisk[serve]'."
         ) from error
+    folder, start = open_source(Path.cwd(), source)
     announced: list[str] = []
 
     def announce(address: str) -> None:
@@ -38,8 +44,8 @@ def command(
             listener.bind((LOOPBACK, port))
         except OSError as error:
             raise EmpiriskError(f"port={port} is taken ({error.strerror}); choose another, or 0.") from error
-        app = make_studio(listener.getsockname()[1], announce)
+        app = make_studio(listener.getsockname()[1], announce, folder)
         if browser:
-            webbrowser.open(announced[0])
+            webbrowser.open(f"{announced[0]}{start}")
         say("Ctrl-C ends the studio.")
         uvicorn.Server(uvicorn.Config(app, log_level="warning", **OPTIONS)).run([listener])

@@ -17,7 +17,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
-from empirisk.names import Estimator
+from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import check_stop
 from empirisk.validation import validate_data
 
@@ -65,7 +65,7 @@ class GaussianDensity(DensityMixin, OutlierMixin, Estimator):
 
     _state = state.State(
         lambda its: wrong_covariance(its["covariance_type"], its["covariance_"], len(its["mean_"])),
-        covariance_type=state.text("full", "diagonal", "spherical"),
+        covariance_type=state.text("full", "diagonal", "spherical", *SPELLINGS["covariance_type"]),
         mean_=state.array("f8", "columns"),
         covariance_=state.either(
             state.array("f8", "columns", "columns"), state.array("f8", "columns"), state.number(low=0)
@@ -209,11 +209,14 @@ class Spherical(Form):
 
 
 FORMS: dict[str, Form] = {"full": Full(), "tied": Full(), "diagonal": Diagonal(), "spherical": Spherical()}
+FORMS |= {other: FORMS[ours] for other, ours in SPELLINGS["covariance_type"].items()}
 
 
 def wrong_covariance(name: str, kept: Any, width: int) -> str | None:
     """What is wrong with a covariance of that form; None if nothing is."""
-    shape = {"full": (width, width), "tied": (width, width), "diagonal": (width,), "spherical": ()}[name]
+    shape = {"full": (width, width), "tied": (width, width), "diagonal": (width,), "spherical": ()}[
+        spelled("covariance_type", name)
+    ]
     if np.shape(kept) != shape:
         return f"covariance has not the shape of the form {name}"
     try:
@@ -235,7 +238,7 @@ def check_floor(reg_covar: Any, *, above: bool = False) -> None:
 
 def find_form(name: Any, allowed: tuple[str, ...]) -> Form:
     """The form of that name."""
-    if name not in allowed:
+    if spelled("covariance_type", name) not in allowed:
         raise EmpiriskError(f"covariance_type={name!r} is not known; choose one of {list(allowed)}.")
     return FORMS[name]
 

@@ -160,6 +160,24 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, Estimator):
         warn_if_unfinished(self, self.stopped_, f"{int(self.history_['merges'][-1])} merges")
         return self
 
+    @property
+    def children_(self) -> NDArray[np.intp]:
+        """The two clusters of each merge, by scikit-learn's name: the first two columns of ``linkage_``."""
+        check_is_fitted(self)
+        return self.linkage_[:, :2].astype(np.intp)
+
+    @property
+    def distances_(self) -> Array:
+        """The distance of each merge, by scikit-learn's name: the third column of ``linkage_``."""
+        check_is_fitted(self)
+        return self.linkage_[:, 2]
+
+    @property
+    def n_leaves_(self) -> int:
+        """How many leaves are linked: rows of positive weight, cells, or some of the rows."""
+        check_is_fitted(self)
+        return len(self.linkage_) + 1
+
     def _check(self) -> None:
         if self.linkage not in LINKAGES:
             raise EmpiriskError(f"linkage={self.linkage!r} is not known; choose one of {list(LINKAGES)}.")

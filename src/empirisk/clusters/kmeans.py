@@ -75,6 +75,10 @@ def _has_points(machine: KMeans) -> bool:
     return True
 
 
+#: Restarts where nothing else is asked for.
+RESTARTS = 10
+
+
 @dataclass(eq=False, repr=False)
 class KMeans(
     MapsFeatures,
@@ -101,8 +105,9 @@ class KMeans(
         Where to start: rows far apart (greedy k-means++); random rows; random points of the box around the data; one
         mean that is split again and again; clusters drawn at random; given means (k x d), or a cluster number for
         every row. Behind a kernel there are no points but the rows.
-    n_init : int
-        Restarts, of which the best is kept; "splitting" and given starts need one only.
+    n_init : int or "auto"
+        Restarts, of which the best is kept; "splitting" and given starts need one only. "auto" is one with
+        "k-means++", and ten with other starts.
     max_iter : int
         Most rounds of a restart, or most batches.
     shifts : int
@@ -167,11 +172,11 @@ class KMeans(
     counts_: Array = field(init=False)
     support_: NDArray[np.intp] = field(init=False)
 
-    n_clusters: int = 3
+    n_clusters: int = 8
     features: Features = None
     _: KW_ONLY
     init: str | ArrayLike = "k-means++"
-    n_init: int = 10
+    n_init: int | str = RESTARTS
     max_iter: int = 300
     shifts: int = 10
     batch_size: int | None = None
@@ -211,7 +216,7 @@ class KMeans(
             raise TooFew(self.n_clusters, len(counting))
         self._require_meaning(design)
         design = in_least_room(design)
-        rounds = (self.n_init + self.shifts) * self.max_iter
+        rounds = (self._restarts() + self.shifts) * self.max_iter
         watch = FitCallbacks(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible():
             along = keys(design)
@@ -301,7 +306,7 @@ class KMeans(
 
     def _check(self) -> None:
         check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init)
+        self._restarts()
         check_count("max_iter", self.max_iter)
         check_count("shifts", self.shifts, low=0)
         check_count("batch_size", self.batch_size, optional=True)
@@ -310,6 +315,14 @@ class KMeans(
         if isinstance(self.init, str) and self.init not in INITS:
             raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give an array.")
         self._require_fixed_features()
+
+    def _restarts(self) -> int:
+        """How often to start; "auto" is once from rows far apart, and ten times from others."""
+        if isinstance(self.n_init, str) and self.n_init == "auto":
+            return 1 if not isinstance(self.init, str) or self.init == "k-means++" else RESTARTS
+        if isinstance(self.n_init, str):
+            raise EmpiriskError(f"n_init={self.n_init!r} must be a whole number of at least 1, or 'auto'.")
+        return int(check_count("n_init", self.n_init) or 1)
 
     def _require_meaning(self, design: Design) -> None:
         """Refuse what a kernel, or a batch, cannot do."""
@@ -348,7 +361,7 @@ class KMeans(
                 run.start_at_rows(draw_rows(run, clusters, random, self.init == "k-means++", stop))
 
         # Each restart has a generator of its own: which thread it runs on does not matter.
-        generators = generator(self.random_state).spawn(self.n_init)
+        generators = generator(self.random_state).spawn(self._restarts())
         return [lambda run, random=random: start(run, random) for random in generators]
 
     def _given(self, given: NDArray, width: int) -> Callable[[Any], None]:

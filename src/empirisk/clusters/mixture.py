@@ -37,7 +37,7 @@ from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.design import Design, design_of
-from empirisk.names import Estimator
+from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
 from empirisk.validation import validate_data
 
@@ -128,7 +128,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
     _state = state.State(
         _wrong_covariances,
         filled=("components",),
-        covariance_type=state.text(*TYPES),
+        covariance_type=state.text(*TYPES, *SPELLINGS["covariance_type"]),
         weights_=state.array("f8", "components", low=0),
         means_=state.array("f8", "components", "columns"),
         covariances_=state.either(
@@ -293,7 +293,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         check_time(self.max_time)
         check_flag("warm_start", self.warm_start)
         find_form(self.covariance_type, TYPES)
-        if isinstance(self.init, str) and self.init not in INITS:
+        if isinstance(self.init, str) and spelled("init", self.init) not in INITS:
             raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give means.")
 
     def _start(self, moments: Moments, random: np.random.Generator, deadline: Deadline) -> Mixture:
@@ -318,9 +318,11 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         """Rows drawn at random, or the means of a few rounds of k-means from there."""
         with stopping(requested):  # there is nothing to keep yet
             rows = rows_of(design, weights, np.arange(design.shape[0])).begin()
-            rows.start_at_rows(draw_rows(rows, self.n_components, random, self.init == "k-means", deadline))
+            rows.start_at_rows(
+                draw_rows(rows, self.n_components, random, spelled("init", self.init) == "k-means", deadline)
+            )
         with suppress(Stopped):
-            for _ in range(START_ROUNDS if self.init == "k-means" else 0):
+            for _ in range(START_ROUNDS if spelled("init", self.init) == "k-means" else 0):
                 if deadline():
                     break
                 rows.assign()
@@ -355,6 +357,23 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         if self.covariance_type == "tied":
             return np.broadcast_to(self.covariances_, (len(self.means_), width, width))
         return np.stack([form.whole(kept, width) for kept in self.covariances_])
+
+    @property
+    def precisions_(self) -> Any:
+        """The inverses of ``covariances_``, in the same form."""
+        check_is_fitted(self)
+        if spelled("covariance_type", self.covariance_type) in ("full", "tied"):
+            return np.linalg.inv(self.covariances_)
+        return 1.0 / self.covariances_
+
+    @property
+    def precisions_cholesky_(self) -> Any:
+        """Factors U with ``precisions_`` = U U', upper triangles; roots where variances are all there is."""
+        check_is_fitted(self)
+        if spelled("covariance_type", self.covariance_type) in ("full", "tied"):
+            roots = np.linalg.inv(np.linalg.cholesky(self.covariances_))
+            return np.swapaxes(roots, -1, -2)
+        return 1.0 / np.sqrt(self.covariances_)
 
     def _shares(self, X: NDArray) -> Array:
         """log w_k + log p_k(x), n x k."""

@@ -1,6 +1,7 @@
 """Arguments of the ensembles, checked: numbers in range, columns to draw, constraints by column."""
 
 from collections.abc import Mapping
+from itertools import combinations
 from numbers import Integral
 from typing import Any
 
@@ -59,6 +60,21 @@ def count_features(max_features: Any, n_features: int) -> int:
     )
 
 
+def sample_part(max_samples: Any, size: int) -> float:
+    """The part of ``size`` rows that a sample has: a number of rows, a share of them, or None for all.
+
+    >>> [sample_part(asked, 40) for asked in (10, 0.5, None)]
+    [0.25, 0.5, 1.0]
+    """
+    if max_samples is None:
+        return 1.0
+    if isinstance(max_samples, Integral) and not isinstance(max_samples, bool):
+        if not 1 <= int(max_samples) <= size:
+            raise EmpiriskError(f"max_samples={max_samples!r} must be from 1 to {size} rows, or a share such as 0.5.")
+        return int(max_samples) / size
+    return check_number("max_samples", max_samples, 0, 1, above=True)
+
+
 def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArray[np.bool_]) -> NDArray[np.int8]:
     """Constraints as -1, 0 or +1 for each column, from a list in the order of the columns or a mapping by name."""
     signs = np.zeros(len(names), dtype=np.int8)
@@ -82,6 +98,50 @@ def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArra
         raise EmpiriskError(f"monotonic_cst on {held}: categories have no order; drop the constraint.")
     signs[:] = given
     return signs
+
+
+#: Groups of columns that may be split together: each is a bit of a number, and two are not used.
+MOST_GROUPS = 62
+
+
+def check_interactions(constraints: Any, names: tuple[str, ...]) -> NDArray[np.int64]:
+    """For each column a bit for every group that it is in; all bits where nothing is asked.
+
+    >>> check_interactions([["a", "b"], [1, 2]], ("a", "b", "c", "d")).tolist()
+    [1, 3, 2, 4]
+    """
+    width = len(names)
+    if constraints is None:
+        return np.full(width, -1, dtype=np.int64)
+    if isinstance(constraints, str):
+        if constraints not in ("no_interactions", "pairwise"):
+            raise EmpiriskError(
+                f"interaction_cst={constraints!r} must be 'no_interactions', 'pairwise' or a list of groups of columns."
+            )
+        groups = list(combinations(range(width), min(width, 1 if constraints == "no_interactions" else 2)))
+    else:
+        groups = [{_column_of(item, names) for item in group} for group in constraints]
+    others = set(range(width)).difference(*groups) if groups else set(range(width))
+    groups = [*groups, others] if others else groups
+    if len(groups) > MOST_GROUPS:
+        raise EmpiriskError(
+            f"interaction_cst has {len(groups)} groups of columns, and there may be {MOST_GROUPS}; give fewer groups."
+        )
+    bits = np.zeros(width, dtype=np.int64)
+    for number, group in enumerate(groups):
+        bits[list(group)] |= np.int64(1) << number
+    return bits
+
+
+def _column_of(item: Any, names: tuple[str, ...]) -> int:
+    """The position of a column that a constraint names."""
+    if isinstance(item, str) and item in names:
+        return names.index(item)
+    if isinstance(item, Integral) and not isinstance(item, bool) and 0 <= int(item) < len(names):
+        return int(item)
+    raise EmpiriskError(
+        f"interaction_cst names the column {item!r}, which X does not have; its columns are {list(names)}."
+    )
 
 
 def weigh_classes(

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from empirisk.errors import EmpiriskError
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import parallel_map
+from empirisk.names import spelled
 from empirisk.validation import assert_all_finite, unmasked
 
 Array = NDArray[np.float64]
@@ -171,7 +172,7 @@ def class_weights(class_weight, classes: NDArray, codes: NDArray, weights: Array
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):
-        if class_weight != "balanced":
+        if spelled("class_weight", class_weight) != "balanced":
             raise EmpiriskError(f"class_weight={class_weight!r} is not known; use 'balanced', a dictionary or None.")
         totals = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(classes))
         return totals.sum() / (len(classes) * totals)

@@ -112,6 +112,16 @@ def probabilities_of(shares: Array, classes: NDArray | list[NDArray]) -> Any:
     return untied(shares / shares.sum(axis=1, keepdims=True))
 
 
+class LogProbabilities:
+    """A classifier whose `predict_proba` gives an array, or a list of them, and so its logarithm."""
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of `predict_proba`."""
+        found = self.predict_proba(X)  # type: ignore[attr-defined]
+        with np.errstate(divide="ignore"):
+            return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
+
+
 def predicted(shares: Any, classes: NDArray | list[NDArray]) -> NDArray:
     """The most probable class of each row; of several labels a column for each."""
     if isinstance(classes, list):

@@ -1,11 +1,14 @@
 """A fit that fails leaves the machine as it was; one that succeeds has the same bits on any number of threads."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
+from numbers import Integral
 from typing import Any, TypeVar
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
+from empirisk.settings import CORES, config
 from empirisk.state import restored
 from empirisk.stop import keeping
 from empirisk.validation import OF_WORDS
@@ -36,7 +39,12 @@ def _guarded(fit: Method, anew: bool) -> Method:
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         try:
-            with keeping(type(machine).__name__, machine), restored(machine, anew), single_threaded_blas():
+            with (
+                keeping(type(machine).__name__, machine),
+                restored(machine, anew),
+                single_threaded_blas(),
+                _jobs(machine),
+            ):
                 return fit(machine, *args, **kwargs)
         except BaseException as error:
             sentence = _sentence(machine, error)
@@ -45,6 +53,16 @@ def _guarded(fit: Method, anew: bool) -> Method:
             raise
 
     return guarded  # type: ignore[return-value]
+
+
+def _jobs(machine: Any) -> AbstractContextManager[Any]:
+    """The number of threads that ``n_jobs`` of the machine asks for, where it has such a parameter: -1 is all."""
+    count = getattr(machine, "n_jobs", None)
+    if count is None:
+        return nullcontext()
+    if not isinstance(count, Integral) or isinstance(count, bool) or int(count) == 0:
+        raise EmpiriskError(f"n_jobs={count!r} must be a number of threads, -1 for all, or None for er.config's.")
+    return config(threads=int(count) if int(count) > 0 else max(1, CORES + 1 + int(count)))
 
 
 def _sentence(machine: Any, error: BaseException) -> str:

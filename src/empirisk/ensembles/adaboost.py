@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
@@ -19,6 +20,7 @@ from empirisk.contract.ensemble import numbered, vote_margins
 from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags, seeded
 from empirisk.contract.multiclass import elected, untied
+from empirisk.contract.outputs import LogProbabilities
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -118,7 +120,7 @@ def _wrong_members(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Estimator):
+class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, ClassifierMixin, Estimator):
     """A weighted vote of weak classifiers, each fitted to weights that stress the errors so far.
 
     With D the weights of the rows (summing to one), s = +1 where the learner h is right and -1 where it is wrong, and
@@ -293,6 +295,18 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Est
         return stump if self.estimator is None else self.estimator
 
     @property
+    def estimator_weights_(self) -> Array:
+        """``alphas_``, by scikit-learn's name."""
+        check_is_fitted(self)
+        return self.alphas_
+
+    @property
+    def estimator_errors_(self) -> Array:
+        """The weighted error of each learner on the weights that it was fitted to: 1/2 less its edge."""
+        check_is_fitted(self)
+        return 0.5 - self.edges_
+
+    @property
     def feature_importances_(self) -> Array:
         """Mean of the learners' own importances of the columns, by the weights abs(alpha) of the vote."""
         check_is_fitted(self)
@@ -325,13 +339,17 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Est
 
         For several classes, the sum of alpha over the learners that say each class.
         """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return self._decision(self._scores(X))
+
+    def _decision(self, scores: Array) -> Array:
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores.copy()
 
     def predict_proba(self, X: Any) -> Array:
         """What the exponential loss implies: P(k | x) is proportional to exp(2 * votes for k)."""
-        scores = 2 * self._scores(X)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return self._probabilities(self._scores(X))
+
+    def _probabilities(self, scores: Array) -> Array:
+        shares = np.exp(2 * (scores - scores.max(axis=1, keepdims=True)))
         return untied(shares / shares.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -342,6 +360,21 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Est
         """The prediction after each round."""
         for scores in self._staged_scores(X):
             yield elected(scores, self.classes_)
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """What `decision_function` gives after each round."""
+        for scores in self._staged_scores(X):
+            yield self._decision(scores)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """The probabilities after each round."""
+        for scores in self._staged_scores(X):
+            yield self._probabilities(scores)
+
+    def staged_score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Iterator[float]:
+        """The accuracy after each round."""
+        for said in self.staged_predict(X):
+            yield float(accuracy_score(y, said, sample_weight=sample_weight))
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """How clear the vote for the right class is: from -1 to 1, negative where it is lost.

@@ -16,13 +16,14 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
-from empirisk.contract.arguments import check_count, check_number, check_time, count_features
+from empirisk.contract.arguments import check_count, check_time, count_features, sample_part
 from empirisk.contract.ensemble import ClassMembers, Members, numbered
 from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags, seeded
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.outputs import (
     CLASSES,
+    LogProbabilities,
     as_columns,
     by_label,
     classes_of_columns,
@@ -89,11 +90,12 @@ class BaggingParameters:
     estimator: Any = None
     n_estimators: int = 100
     _: KW_ONLY
-    max_samples: float = 1.0
+    max_samples: int | float | None = 1.0
     bootstrap: bool = True
     max_features: int | float | str | None = None
     oob_importances: bool = False
     max_time: float | None = None
+    n_jobs: int | None = None
     random_state: Any = None
 
 
@@ -160,13 +162,13 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
     def _fit(self, X: Any, y: NDArray, weights: Array, factors: Array | None) -> None:
         """Fit the members; ``factors`` multiply the chances of the rows without counting as rows."""
         check_count("n_estimators", self.n_estimators)
-        part = check_number("max_samples", self.max_samples, 0, 1, above=True)
         check_time(self.max_time)
         if self.bootstrap not in (True, False):
             raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
         width = count_features(self.max_features, self.n_features_in_)
         random = generator(self.random_state)
         groups = Groups.of(X, y, weights, factors)
+        part = sample_part(self.max_samples, groups.size)
         # Drawn one by one as they are needed: all of them at once can be larger than the table.
         samples = (
             (self._sample(groups, part, y, random), self._draw_columns(width, random), int(random.integers(2**31)))
@@ -282,7 +284,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
 
 
 @dataclass(eq=False, repr=False)
-class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
+class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging):
     """Many classifiers of one kind, each fitted to a bootstrap sample; they vote.
 
         P(k | x) = share of the members that say k      (or the mean of their probabilities)
@@ -302,8 +304,8 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
         Number of members.
     voting : "hard" or "soft"
         Whether members vote, or their probabilities are averaged.
-    max_samples : float
-        Size of a sample, as a part of the rows.
+    max_samples : int, float or None
+        Size of a sample: a number of rows, or a part of them; None is all.
     bootstrap : bool
         Whether samples are drawn with replacement. Without it a row is at most once in a sample: ``max_samples=0.5``
         gives every member half of the rows.
@@ -315,6 +317,8 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
         Whether ``feature_importances_`` are measured on rows outside the samples.
     max_time : float or None
         Seconds after which no further member is awaited.
+    n_jobs : int or None
+        Threads of a fit, -1 for all; None is that of `er.config`. Answers are the same on any number of them.
     random_state : int, RandomState or None
         Decides the samples, and the members' own random states.
 
@@ -449,7 +453,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
     ----------
     estimator : regressor or None
         The machine to bag; None takes `TreeRegressor`, fully grown.
-    n_estimators, max_samples, bootstrap, max_features, oob_importances, max_time, random_state
+    n_estimators, max_samples, bootstrap, max_features, oob_importances, max_time, n_jobs, random_state
         As for `BaggingClassifier`.
 
     Attributes

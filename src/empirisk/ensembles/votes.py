@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.utils import check_consistent_length
+from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
@@ -37,6 +37,12 @@ class VoteParameters:
     estimators: list | None = None
     _: KW_ONLY
     weights: Any = None
+    n_jobs: int | None = None
+
+
+def _is_pair(one: Any) -> bool:
+    """Whether a machine was given with a name."""
+    return isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[0], str)
 
 
 class Vote(VoteParameters, Members, Estimator):
@@ -60,15 +66,62 @@ class Vote(VoteParameters, Members, Estimator):
     def _default(self) -> list:
         """The machines that vote where none are given."""
 
-    def _machines(self) -> list:
+    def _given(self) -> list:
         given = self._default() if self.estimators is None else self.estimators
         return list(given) if isinstance(given, (list, tuple)) else []
+
+    def _pairs(self) -> dict[str, Any]:
+        """The machines that were given as pairs with a name, by that name."""
+        return {one[0]: one[1] for one in self._given() if _is_pair(one)}
+
+    def _machines(self) -> list:
+        """The machines that vote; a pair whose machine is "drop" is left out."""
+        machines = [one[1] if _is_pair(one) else one for one in self._given()]
+        return [machine for machine in machines if not (isinstance(machine, str) and machine == "drop")]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters; ``deep``, also the machines by their names, and theirs as ``name__parameter``."""
+        found = super().get_params(deep=False)
+        for name, machine in self._pairs().items() if deep else ():
+            found[name] = machine
+            if hasattr(machine, "get_params"):
+                found |= {f"{name}__{inner}": value for inner, value in machine.get_params(deep=True).items()}
+        return found
+
+    def set_params(self, **parameters: Any) -> Vote:
+        """Set parameters, machines by their names, and theirs as ``name__parameter``."""
+        if "estimators" in parameters:
+            self.estimators = parameters.pop("estimators")
+        names = self._pairs()
+        new = {name: parameters.pop(name) for name in list(parameters) if name in names}
+        if new:
+            self.estimators = [(one[0], new.get(one[0], one[1])) if _is_pair(one) else one for one in self._given()]
+        for name in [name for name in parameters if name.partition("__")[0] in names]:
+            machine, _, inner = name.partition("__")
+            self._pairs()[machine].set_params(**{inner: parameters.pop(name)})
+        super().set_params(**parameters)
+        return self
+
+    @property
+    def named_estimators_(self) -> Bunch:
+        """The fitted machines that were given as pairs, by their names."""
+        check_is_fitted(self)
+        voting = [one for one in self._given() if not (_is_pair(one) and isinstance(one[1], str))]
+        pairs = zip(voting, self.estimators_, strict=True)
+        return Bunch(**{one[0]: fitted for one, fitted in pairs if _is_pair(one)})
 
     def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None) -> None:
         machines = self._machines()
         if not machines or not all(hasattr(machine, "fit") for machine in machines):
             raise EmpiriskError(
                 "estimators must be a list of one machine or more, such as [er.SVM(), er.TreeClassifier()]."
+            )
+        names = [one[0] for one in self._given() if _is_pair(one)]
+        clash = [name for name in names if names.count(name) > 1 or "__" in name or name in self.get_params(deep=False)]
+        if clash:
+            raise EmpiriskError(
+                f"estimators has the name {clash[0]!r}, which another machine or a parameter has, or which holds '__'; "
+                "give every machine a name of its own."
             )
         say = np.ones(len(machines)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
         if say.shape != (len(machines),) or not np.isfinite(say).all() or say.min() < 0 or say.max() == 0:
@@ -115,12 +168,15 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
 
     Parameters
     ----------
-    estimators : list of classifiers or None
-        The machines that vote; None takes logistic regression and the nearest centroid.
+    estimators : list of classifiers, or of (name, classifier) pairs, or None
+        The machines that vote; parameters of those with names are reached as ``name__parameter``, and "drop" in the
+        place of one leaves it out; None takes logistic regression and the nearest centroid.
     voting : "hard" or "soft"
         Whether machines vote, or their probabilities are averaged.
     weights : array or None
         The say of each machine; None is the same for all.
+    n_jobs : int or None
+        Threads of a fit, -1 for all; None is that of `er.config`. Answers are the same on any number of them.
 
     Attributes
     ----------
@@ -194,10 +250,12 @@ class VoteRegressor(RegressorMixin, Vote):
 
     Parameters
     ----------
-    estimators : list of regressors or None
-        The machines; None takes ridge regression and the support vector machine for numbers.
+    estimators : list of regressors, or of (name, regressor) pairs, or None
+        The machines, as for `VoteClassifier`; None takes ridge regression and the support vector machine for numbers.
     weights : array or None
         The say of each machine; None is the same for all.
+    n_jobs : int or None
+        As for `VoteClassifier`.
 
     Attributes
     ----------

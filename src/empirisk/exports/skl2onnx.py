@@ -1,4 +1,7 @@
-"""Empirisk's machines inside pipelines that skl2onnx converts, once `register` was called."""
+"""Empirisk's machines inside pipelines that skl2onnx converts, once `register` was called.
+
+Trees need version 5 of ai.onnx.ml, which skl2onnx does not write yet: `er.export` of the whole pipeline does.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from empirisk.exports.onnx_file import onnx_model
+from empirisk.exports.onnx_file import ML_OPSET, OPSET, onnx_model
 from empirisk.exports.rows import rows_for
 from empirisk.exports.write import graph_of
 
@@ -64,4 +67,5 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         node.input[:], node.output[:] = map(named, list(node.input)), map(named, list(node.output))
         node.name = scope.get_unique_operator_name(node.op_type)
         container.nodes.append(node)
-    container.node_domain_version_pair_sets.update({("", 20), ("ai.onnx.ml", 5)})
+    versions = {"": OPSET, "ai.onnx.ml": ML_OPSET}
+    container.node_domain_version_pair_sets.update((node.domain, versions[node.domain]) for node in proto.node)

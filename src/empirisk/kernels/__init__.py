@@ -46,14 +46,18 @@ __all__ = [
     "require_kernel",
 ]
 
-NAMES = by_name(Kernel, globals())
+#: By their names the kernels of a distance take the median distance for their width: one fits no data but by chance.
+NAMES = by_name(Kernel, globals()) | {
+    "gaussian": lambda: Gaussian("median"),
+    "laplacian": lambda: Laplacian("median"),
+}
 
 
 def find(kernel: Any, argument: str = "kernel") -> Kernel:
     """The kernel that an object is, a name stands for, or a function computes.
 
     >>> find("gaussian")
-    Gaussian(1.0)
+    Gaussian('median')
     """
     if callable(kernel) and not isinstance(kernel, (Kernel, type)):
         return Callable(kernel)

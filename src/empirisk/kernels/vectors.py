@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,23 +113,33 @@ def _distinct(items: Any) -> NDArray[np.intp]:
     return np.unique(keys, return_index=True)[1]
 
 
+def _variance(items: Any) -> float:
+    """The variance of all numbers of a table, as if they were one column."""
+    if sparse.issparse(items):
+        return float(items.multiply(items).mean() - items.mean() ** 2)
+    return float(np.var(items, dtype=np.float64))
+
+
 @dataclass(eq=False, repr=False)
 class Stationary(Kernel):
-    """A kernel of a distance over a width; ``width="median"`` is learned from the data."""
+    """A kernel of a distance over a width, which is a number, or the name of a rule that learns it from the data."""
 
     _state = state.State(
-        width=state.either(state.number(NARROWEST, WIDEST), state.text("median")),
+        width=state.either(state.number(NARROWEST, WIDEST), state.text("median", "scale", "auto")),
         width_=state.optional(state.number(NARROWEST, WIDEST)),
         centre_=state.optional(state.maybe(state.array("f", "columns"))),
     )
 
     constant_diagonal = True
+    #: The rules that learn a width, by their names.
+    rules: ClassVar[tuple[str, ...]] = ("median",)
     width: float | str = 1.0
 
     def check(self):
         fits = is_number(self.width) and NARROWEST <= self.width <= WIDEST
-        if not fits and not (isinstance(self.width, str) and self.width == "median"):
-            told = f"must be a positive number or 'median', and not beyond {NARROWEST:g} or {WIDEST:g}"
+        if not fits and not (isinstance(self.width, str) and self.width in self.rules):
+            known = " or ".join(map(repr, self.rules))
+            told = f"must be a positive number or {known}, and not beyond {NARROWEST:g} or {WIDEST:g}"
             raise EmpiriskError(f"width={self.width!r} {told}.")
 
     def distances(self, A: Any) -> NDArray:
@@ -139,7 +149,11 @@ class Stationary(Kernel):
     def learn(self, items):
         self.centre_ = None if issparse(items) else robust_centre(items)  # sparse rows stay as they are
         if isinstance(self.width, str):
-            self.width_ = self._median_distance(items)
+            self.width_ = self._learned_width(items)
+
+    def _learned_width(self, items: Any) -> float:
+        """The width by the rule that is asked for."""
+        return self._median_distance(items)
 
     def _median_distance(self, items: Any) -> float:
         items = items[_distinct(items)]
@@ -174,13 +188,15 @@ class Gaussian(Stationary):
 
     Parameters
     ----------
-    width : float or "median"
-        The distance over which similarity falls to exp(-1/2); "median" takes the median distance among the data.
+    width : float, "median", "scale" or "auto"
+        The distance over which similarity falls to exp(-1/2); "median" takes the median distance among the data;
+        "scale" and "auto" are the rules of scikit-learn's ``gamma``, 1 / (d Var(X)) and 1 / d with d columns. What
+        is learned does not depend on how often a row stands in the data.
 
     Attributes
     ----------
     width_ : float
-        The learned width, after `fit` with ``width="median"``.
+        The learned width, after `fit` with a rule.
 
     Examples
     --------
@@ -192,6 +208,13 @@ class Gaussian(Stationary):
     """
 
     sparse = True
+    rules = ("median", "scale", "auto")
+
+    def _learned_width(self, items):
+        if self.width == "median":
+            return self._median_distance(items)
+        variance = 1.0 if self.width == "auto" else _variance(items[_distinct(items)])
+        return float(np.sqrt(0.5 * items.shape[1] * (variance or 1.0)))
 
     @classmethod
     def from_gamma(cls, gamma: float) -> "Gaussian":

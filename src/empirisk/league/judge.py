@@ -45,6 +45,7 @@ PERMUTATIONS, PERMUTED_ROWS = 99, 2000
 #: What may be said of two machines.
 SAME, NOT_PROVEN, ONE_FOLD = "no real difference", "not proven with these rows", "compared on one fold only"
 MATTERS = 0.05  # share of what the winner gained over guessing from which a difference matters
+MOST_NAMED = 3  # times the expected rows of a rare class that may be named
 HALF = 0.5  # the probability from which a class of two is named
 
 
@@ -117,7 +118,9 @@ def rare_threshold(plan: Plan, shares: NDArray | None) -> tuple[int, float] | No
         return None
     ordered = np.sort(shares[:, place])[::-1]
     between = (ordered[expected - 1] + ordered[min(expected, len(ordered) - 1)]) / 2
-    return place, float(min(between if between > 0 else ordered[expected - 1], HALF))
+    threshold = float(min(between if between > 0 else ordered[expected - 1], HALF))
+    # Where many rows have the same probability, a threshold there names them all, and tells nothing.
+    return (place, threshold) if np.sum(shares[:, place] >= threshold) <= MOST_NAMED * expected else None
 
 
 def scoring(classes: NDArray | None) -> float:

@@ -286,10 +286,7 @@ class Learned:
     def summary(self) -> str:
         """The result in a sentence, with what makes it doubtful first."""
         if self.nothing_learned:
-            return (
-                f"No machine had the time to learn: the model says the same {self.target} for every row; give more "
-                f"time. {self._result()}"
-            )
+            return f"No machine had the time to learn: the model says one {self.target} for every row; give more time."
         leaks = [name for name in self.plan.leaks if self.plan.schema[name].used]
         if leaks:
             return (

@@ -80,7 +80,9 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
             penalty = penalty.simplest((design.shape[1], classes) if classes else (design.shape[1],))
         C = 1.0
         if choice.is_given(self.C):
-            C = check_C(self.C, hard=loss.hard_form is not None)
+            C = check_C(self.C, hard=True)
+            if np.isinf(C) and loss.hard_form is None:
+                C, penalty = 1.0, penalties.NoPenalty()
         else:
             choice.check_way(self.C, self.rule)
         if isinstance(self.C, Constraint) and learns_with_machine(self.features):
@@ -131,6 +133,12 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
         return Problems(machine, problems)
 
     # --- fit --------------------------------------------------------------------------------------------------
+
+    @property
+    def dual_gap_(self) -> float:
+        """The duality gap of the fit, as `certificate_` has it: in the scale of the equation, not divided by rows."""
+        check_is_fitted(self)
+        return self.certificate_.gap
 
     def _limits(self) -> Limits:
         return Limits(self.tol, self.max_iter, self.max_time)

@@ -51,7 +51,8 @@ class OneClassSVM(OutlierMixin, Machine):
     nu : float
         The share of the rows that may be left outside, in (0, 1].
     features : None, transformer or kernel
-        The feature map phi, fitted inside, or a kernel.
+        The feature map phi, fitted inside, or a kernel; "gaussian" has the median distance as its width, None is x
+        itself.
     solver : str or Solver
         A solver for kernels; "auto" picks one.
     tol : float
@@ -95,7 +96,7 @@ class OneClassSVM(OutlierMixin, Machine):
     fit_intercept = True
 
     nu: float = 0.5
-    features: Features = None
+    features: Features = "gaussian"
     _: KW_ONLY
     solver: Any = "auto"
     tol: float = 1e-6

@@ -18,10 +18,10 @@ __all__ = [
 NAMES = by_name(Penalty, globals())
 
 
-def find(penalty: str | Penalty) -> Penalty:
-    """The penalty that an object is or a name stands for.
+def find(penalty: str | Penalty | None) -> Penalty:
+    """The penalty that an object is or a name stands for; None is no penalty.
 
     >>> find("l1")
     L1()
     """
-    return resolve(penalty, NAMES, "penalty", Penalty)
+    return resolve("none" if penalty is None else penalty, NAMES, "penalty", Penalty)

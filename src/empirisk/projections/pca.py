@@ -27,12 +27,14 @@ from empirisk.fits.fit import Limits, SolverRun
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.hashes import distinct_rows
 from empirisk.linalg.lapack import largest_pairs
 from empirisk.linalg.leading import RESTARTS, leading
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
 from empirisk.maps.implicit import kernel_sums
 from empirisk.names import Estimator
 from empirisk.parts import is_number
+from empirisk.projections.probabilistic import ProbabilisticPCA
 from empirisk.scale.fitting import weighted_rows
 from empirisk.settings import require, settings
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
@@ -67,7 +69,9 @@ MOST_NEIGHBOURS = 200
 
 
 @dataclass(eq=False, repr=False)
-class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class PCA(
+    ProbabilisticPCA, MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+):
     """Principal component analysis: orthonormal directions u that keep most of the variance,
 
         maximise  sum_i c_i <u, phi(x_i) - m>^2,   m = sum_i c_i phi(x_i) / sum_i c_i.
@@ -126,6 +130,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         ),
         whiten=state.flag(),
         n_components_=state.size("width"),
+        n_samples_=state.optional(state.whole(1)),  # files of before 0.2 have none
         components_=state.array("f", "width", "mapped"),
         mean_=state.array("f", "mapped"),
         dual_coef_=state.array("f8", "width", "support"),
@@ -140,7 +145,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         stopped_=state.optional(state.text()),
     )
 
-    n_components: int | float | None = 0.95
+    n_components: int | float | None = None
     features: Features = None
     center: bool = True
     whiten: bool = False
@@ -165,7 +170,9 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         rebuilds = hasattr(self.features, "learn_to_rebuild")
         if not rebuilds:
             self._require_fixed_features()
+        weights: Any
         there = elsewhere(X)
+        weights: Any  # of rows that are elsewhere, a vector of theirs
         if there is None:
             whole, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
             weights = check_weights(sample_weight, len(ones))
@@ -179,6 +186,10 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             rows, count = np.empty(0, np.intp), design.shape[0]
         freedom = self._freedom(weights, count)
         wanted = self._wanted(min(design.shape))
+        table = getattr(design, "X", None)
+        if self.n_components is None and table is not None and not design.implicit:
+            # Rows that repeat span no more directions: weight 2 is the row twice here too.
+            wanted = min(int(wanted), max(1, len(distinct_rows(table, weights)[0]) - bool(self.center)))
         watch = FitCallbacks(self, RESTARTS + 1, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible():
             search = DirectionSearch(watch, Deadline(self.max_time))
@@ -191,6 +202,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         self.explained_variance_ = spread / freedom
         self.explained_variance_ratio_ = spread / total
         self.n_components_ = len(spread)
+        self.n_samples_ = len(rows)
         if not (search.shares and search.deadline.reason):
             search.note(self.explained_variance_ratio_)
         self.n_iter_, self.history_ = len(search.shares), {"share": np.array(search.shares)}

@@ -142,21 +142,25 @@ def columns_table(learned: Any) -> Table:
 
 
 def _spark(series: pl.Series, kind: Kind) -> str:
-    """A small histogram of a column: binned numbers or lengths of texts, or counts of the most frequent words."""
+    """A small histogram of a column, or nothing where it has no values."""
+    counts = spark_counts(series, kind)
+    return spark(counts) if len(counts) else ""
+
+
+def spark_counts(series: pl.Series, kind: Kind) -> NDArray[np.int64]:
+    """Bars of a small histogram: of binned numbers or lengths of texts, or counts of the most frequent words."""
     present = series.drop_nulls()
     present = present.gather_every(len(present) // SPARK_ROWS + 1)
     if not len(present):
-        return ""
+        return np.zeros(0, np.int64)
     numbers = kind.sizes(present)
     if numbers is None:
-        return spark(counted(present)["rows"].head(SPARK_BARS).to_numpy())
+        return counted(present)["rows"].head(SPARK_BARS).to_numpy()
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
-        return ""
+        return np.zeros(0, np.int64)
     edges = bins(numbers)
-    return spark(
-        np.histogram(np.clip(numbers, edges[0], edges[-1]), np.linspace(edges[0], edges[-1], SPARK_BARS + 1))[0]
-    )
+    return np.histogram(np.clip(numbers, edges[0], edges[-1]), np.linspace(edges[0], edges[-1], SPARK_BARS + 1))[0]
 
 
 def _typical(column: Any) -> str:

@@ -63,7 +63,7 @@ class DaskTable:
             pass  # partitions of unknown lengths are compared below
         elif hasattr(values, "rechunk") and values.chunks[0] != tuple(lengths):
             values = values.rechunk((tuple(lengths),))
-        parts = place.client.compute(partitions_of(values))
+        parts: Any = place.client.compute(partitions_of(values))
         theirs = [place.result(each) for each in place.client.map(len, parts, pure=False)]
         if theirs != lengths:
             raise EmpiriskError(

@@ -1,33 +1,35 @@
 """The application: pages, files of the pages, and the routes of both rooms behind the guard."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from empirisk.service import connections
 from empirisk.service.app import always, problem
 from empirisk.studio.guard import Guard
 from empirisk.studio.playground.routes import routes as playground
+from empirisk.studio.workbench.folder import StudioFolder
+from empirisk.studio.workbench.routes import Workbench, routes
 from empirisk.templates import render
 
 ROOM = "empirisk.studio"
 KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-PAGES = {"/playground": ("playground.html", "Playground")}
+PAGES = {"/": ("workbench.html", "Workbench"), "/playground": ("playground.html", "Playground")}
 WRONG = {404: "There is no such page in the studio.", 405: "This page takes another method."}
 
 
 def pages() -> list[BaseRoute]:
     """The pages, which are the same for everybody."""
     rooms = [(path, title) for path, (_, title) in PAGES.items()]
-    found: list[BaseRoute] = [
+    return [
         Route(path, always(HTMLResponse(render(ROOM, name, title=title, here=path, rooms=rooms))))
         for path, (name, title) in PAGES.items()
     ]
-    return [*found, Route("/", always(RedirectResponse("/playground")))]
 
 
 def static() -> list[BaseRoute]:
@@ -39,11 +41,19 @@ def static() -> list[BaseRoute]:
     return found
 
 
-def make_studio(port: int, announce: Callable[[str], None]) -> Guard:
-    """The application that listens on a port; ``announce`` hears of the address to open."""
+def make_studio(port: int, announce: Callable[[str], None], folder: StudioFolder) -> Guard:
+    """The application that listens on a port; ``announce`` hears of the address to open, ``folder`` keeps the runs."""
+    workbench = Workbench(folder)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        workbench.runs.close()
+
     app = Starlette(
-        routes=[*pages(), *static(), *playground()],
+        routes=[*pages(), *static(), *playground(), *routes(workbench)],
         middleware=[Middleware(connections.TimedAnswers)],
         exception_handlers={status: always(problem(status, sentence)) for status, sentence in WRONG.items()},
+        lifespan=lifespan,
     )
     return Guard(app, port, announce)

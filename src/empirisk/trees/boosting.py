@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import losses, state
 from empirisk.contract.arguments import (
     check_count,
+    check_interactions,
     check_monotone,
     check_number,
     check_time,
@@ -176,6 +177,7 @@ class BoostingParameters:
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
     monotonic_cst: Any = None
+    interaction_cst: Any = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -224,6 +226,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             subsample=check_number("subsample", self.subsample, 0, 1, above=True),
             max_features=count_features(self.max_features, n_features),
             monotone=check_monotone(self.monotonic_cst, self.columns_.names, self.columns_.counts > 0),
+            groups=check_interactions(self.interaction_cst, self.columns_.names),
         )
 
     def _held(self, member: NDArray[np.intp], target: NDArray, random: np.random.Generator) -> NDArray[np.bool_]:
@@ -365,6 +368,10 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         categories the rarest count as missing, as do categories that were not there in training.
     monotonic_cst : list of -1, 0, 1, or dict by column name
         Columns with which f may only fall (-1) or rise (+1).
+    interaction_cst : {"pairwise", "no_interactions"} or list of groups of columns
+        Columns, by position or name, that may be split below each other in a tree: f is a sum of functions of one group
+        each. Columns in no group are one more group. "no_interactions" makes each column a group of its own,
+        "pairwise" each pair; None lets all columns meet. There may be 62 groups.
     class_weight : dict, "balanced" or None
         Factors on the weights of the classes.
     early_stopping : bool
@@ -498,6 +505,12 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         with np.errstate(divide="ignore"):
             return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
 
+    @available_if(_has_one_label)
+    def staged_decision_function(self, X: ArrayLike) -> Iterator[Array]:
+        """What `decision_function` gives after each round."""
+        for scores in self._staged_scores(X):
+            yield scores[:, 0] if len(self.classes_) == 2 else scores
+
     def staged_predict(self, X: ArrayLike) -> Iterator[NDArray]:
         """The classes after each round."""
         for scores in self._staged_scores(X):
@@ -530,8 +543,8 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
         the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and `predict` gives the mean.
     learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
-max_bins, categorical_features, monotonic_cst, early_stopping, validation_fraction, n_iter_no_change, max_time, \
-random_state
+max_bins, categorical_features, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
+n_iter_no_change, max_time, random_state
         As for `BoostingClassifier`.
 
     Attributes

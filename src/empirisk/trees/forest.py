@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,20 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.contract.arguments import check_count, check_number, check_time, count_features, weigh_classes
+from empirisk.contract.arguments import (
+    check_count,
+    check_number,
+    check_time,
+    count_features,
+    sample_part,
+    weigh_classes,
+)
 from empirisk.contract.ensemble import ClassMembers, Members
 from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.multiclass import elected
 from empirisk.contract.outputs import (
     CLASSES,
+    LogProbabilities,
     by_label,
     classes_of_columns,
     ends_of,
@@ -44,9 +52,10 @@ from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.samples import BinnedTarget, Grown, SampleGrower
 from empirisk.trees.binned.splits import RULES
 from empirisk.trees.exact import scan
-from empirisk.trees.nodes import Packed, join
+from empirisk.trees.nodes import Nodes, Packed, join
 from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.table_columns import Columns, read_new, read_training
+from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
 Array = NDArray[np.float64]
 
@@ -65,10 +74,11 @@ class ForestParameters:
     min_samples_leaf: float = 1
     min_impurity_decrease: float = 0.0
     bootstrap: bool = True
-    max_samples: float = 1.0
+    max_samples: int | float | None = 1.0
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
     max_time: float | None = None
+    n_jobs: int | None = None
     random_state: Any = None
 
 
@@ -77,11 +87,13 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
 
     _state = state.State(
         _importances=state.maybe(state.array("f8", "columns", finite=False)),
-        stopped_=state.optional(state.text()),  # files of version 0.1 have none
+        stopped_=state.optional(state.text()),  # files of version 0.1 have neither
+        feature_importances_=state.optional(state.array("f8", "columns", low=0)),
     )
 
     columns_: Columns
     n_estimators_: int
+    feature_importances_: Array
 
     @abstractmethod
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
@@ -101,26 +113,28 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         rules["entropy"] = entropy
         return rules
 
-    def _check(self) -> float:
+    def _check(self, size: int) -> float:
         check_count("n_estimators", self.n_estimators)
         check_bins(self.max_bins)
         check_time(self.max_time)
         if self.bootstrap not in (True, False):
             raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
-        part = check_number("max_samples", self.max_samples, 0, 1, above=True)
+        part = sample_part(self.max_samples, size)
         if part < 1.0 and not self.bootstrap:
-            raise EmpiriskError(f"max_samples={part:g} needs bootstrap=True; without it every tree sees all rows.")
+            raise EmpiriskError(
+                f"max_samples={self.max_samples!r} needs bootstrap=True; without it every tree sees all rows."
+            )
         return part
 
     def _fit(
         self, X: Array, target: BinnedTarget, groups: Groups, rules: NDArray[np.void], weights: Array, data: dict
     ) -> None:
         """Grow the trees, in order and on all threads."""
-        part, random = self._check(), generator(self.random_state)
+        part, random = self._check(groups.size), generator(self.random_state)
         some = slice(None) if (weights > 0).all() else weights > 0
         seeds = (int(random.integers(2**63)) for _ in range(self.n_estimators))  # drawn as trees need them
         total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
-        trees, rises = list[Packed](), list[Array]()
+        trees, rises, gains = list[Packed](), list[Array](), list[Array]()
         watch = FitCallbacks(self, self.n_estimators, data)
 
         def grow(seed: int) -> Grown | None:
@@ -137,14 +151,16 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
                     watch.begin("tree")
                     trees.append(found.packed)
                     rises.append(found.rises)
+                    gains.append(found.gains)
                     total[found.outside] += found.answers
                     seen[found.outside] += 1
-                    if watch.end(lambda: self._fitted(trees, rises)) or deadline():
+                    if watch.end(lambda: self._fitted(trees, rises, gains)) or deadline():
                         break
         if not trees:
             trees.append(grower.leaf(0))  # stopped at once: a single leaf is a model too
             rises.append(np.zeros(X.shape[1]))
-        for name, value in self._fitted(trees, rises).items():
+            gains.append(np.zeros(X.shape[1]))
+        for name, value in self._fitted(trees, rises, gains).items():
             setattr(self, name, value)
         self.stopped_ = Ending.FINISHED if len(trees) == self.n_estimators else deadline.reason or Ending.CALLBACK
         answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
@@ -152,8 +168,10 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(trees)} of {self.n_estimators} trees")
 
-    def _fitted(self, trees: list[Packed], rises: list[Array]) -> dict[str, Any]:
+    def _fitted(self, trees: list[Packed], rises: list[Array], gains: list[Array]) -> dict[str, Any]:
+        mean = np.mean(gains, axis=0)
         return {
+            "feature_importances_": mean / (mean.sum() or 1.0),
             "packed_": join(trees),
             "n_estimators_": len(trees),
             "_importances": np.mean(rises, axis=0) if self.bootstrap else None,
@@ -162,7 +180,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
     # --- what the trees are -----------------------------------------------------------------------------------------
 
     @property
-    def feature_importances_(self) -> Array:
+    def oob_importances_(self) -> Array:
         """How much the loss on out-of-bag rows rises when a column is shuffled: wrong classes, or squared error.
 
         About zero for noise. Each tree is asked about up to 256 rows outside its sample.
@@ -170,10 +188,27 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         check_is_fitted(self)
         if self._importances is None:
             raise AttributeError(
-                "feature_importances_ needs the out-of-bag rows of a forest fitted with bootstrap=True; "
+                "oob_importances_ needs the out-of-bag rows of a forest fitted with bootstrap=True; "
                 "call importances(X, y) on held-out rows."
             )
         return self._importances
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The trees as machines of their own, made on each access from ``packed_``; splits of theirs have no values."""
+        check_is_fitted(self)
+        nodes = self.nodes_
+        return [self._tree(nodes.tree(number)) for number in range(self.n_estimators_)]
+
+    @abstractmethod
+    def _tree(self, nodes: Nodes) -> Any:
+        """One tree as a machine."""
+
+    def _as_tree(self, tree: Any, nodes: Nodes) -> Any:
+        names = ("n_features_in_", "feature_names_in_", "columns_", "classes_")
+        vars(tree).update({name: vars(self)[name] for name in names if name in vars(self)})
+        tree.nodes_, tree.ccp_alpha_, tree.pruned_, tree.stopped_ = nodes, 0.0, None, Ending.FINISHED
+        return tree
 
     def _each_mean(self, X: ArrayLike, outputs: int) -> Iterator[Array]:
         """The answer of each tree."""
@@ -207,7 +242,7 @@ def _wrong_answers(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
+class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
     Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random
@@ -232,8 +267,8 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
     bootstrap : bool
         Whether trees see bootstrap samples, or all rows with their weights. A sample draws as many rows as the weights
         add up to where they are whole numbers, in proportion to the weights: weight 2 equals the row twice.
-    max_samples : float
-        Size of a sample as a share of that.
+    max_samples : int, float or None
+        Size of a sample: a number of rows, or a share of that; None is all of it.
     max_bins : int
         Intervals into which a numeric column is cut, at most 255.
     categorical_features : "auto", list of columns or mask
@@ -243,6 +278,8 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         Factors on the weights of the classes.
     max_time : float or None
         Seconds after which the fit ends with the trees that it has.
+    n_jobs : int or None
+        Threads of a fit, -1 for all; None is that of `er.config`. Answers are the same on any number of them.
     random_state : int, RandomState or None
         Seed of the draws. The same seed gives the same bits with any number of threads.
 
@@ -260,6 +297,9 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
     oob_decision_function_ : (n_rows, n_classes)
         Those mean answers; NaN for a row that every tree saw.
     feature_importances_ : (n_features,)
+        Share of each column in the impurity that splits take away, the mean over the trees; it sums to one, and favours
+        columns with many values, noise among them.
+    oob_importances_ : (n_features,)
         How much the error of the trees on rows that they did not see rises when a column is shuffled; about zero for
         noise. `importances` does the same on rows of the user's.
 
@@ -323,6 +363,10 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         self._fit(rows, target, groups, rules, weights * factors, data)
         return self
 
+    def _tree(self, nodes: Nodes) -> TreeClassifier:
+        tree = TreeClassifier(self.criterion, max_depth=self.max_depth, max_leaf_nodes=self.max_leaf_nodes)
+        return self._as_tree(tree, replace(nodes, value=self._shares(nodes.value)))
+
     def _shares(self, answers: Array) -> Array:
         """Class probabilities from the mean answers of the trees."""
         if isinstance(self.classes_, list) or len(self.classes_) > 2:
@@ -354,12 +398,6 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         for answers in self._each_mean(X, _width(self.classes_)):
             yield 1.0, self._shares(answers)
 
-    def predict_log_proba(self, X: ArrayLike) -> Any:
-        """Logarithm of `predict_proba`."""
-        found = self.predict_proba(X)
-        with np.errstate(divide="ignore"):
-            return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
-
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row, or of each label; of two that are equal the second."""
         return predicted(self.predict_proba(X), self.classes_)
@@ -380,7 +418,7 @@ class ForestRegressor(RegressorMixin, MultiOutputMixin, Forest):
     Parameters
     ----------
     n_estimators, max_depth, max_leaf_nodes, min_samples_leaf, min_impurity_decrease, bootstrap, max_samples, \
-max_bins, categorical_features, max_time, random_state
+max_bins, categorical_features, max_time, n_jobs, random_state
         As for `ForestClassifier`. Splits reduce the squared error.
     max_features : int, float, "sqrt" or None
         Columns that each split looks at, a third of them unless said otherwise.
@@ -419,6 +457,11 @@ max_bins, categorical_features, max_time, random_state
 
     _: KW_ONLY
     max_features: int | float | str | None = 1 / 3
+
+    def _tree(self, nodes: Nodes) -> TreeRegressor:
+        tree = TreeRegressor(max_depth=self.max_depth, max_leaf_nodes=self.max_leaf_nodes)
+        tree._several = self._several
+        return self._as_tree(tree, nodes)
 
     @with_callbacks
     @all_or_nothing

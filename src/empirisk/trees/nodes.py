@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from empirisk import state
 from empirisk.trees.binned.bins import MISSING, Binning
@@ -255,6 +256,21 @@ class Nodes:
         nothing = dict.fromkeys(("weight", "impurity", "gain"), np.zeros(0))
         threshold = np.where(leaf | categorical, np.nan, slot)
         return cls.from_splits(feature, threshold, packed["left"], value, 0, **arrays, **nothing)
+
+
+def paths_to(nodes: Nodes, leaves: NDArray[np.integer]) -> csr_array:
+    """The nodes on the way from a root to each leaf: a sparse indicator, leaves by nodes."""
+    parents, paths = nodes.parents(), {}
+    for leaf in np.unique(leaves).tolist():
+        path, node = [], leaf
+        while node >= 0:
+            path.append(node)
+            node = int(parents[node])
+        paths[leaf] = path[::-1]
+    passed = [paths[leaf] for leaf in leaves.tolist()]
+    ends = np.concatenate([[0], np.cumsum([len(path) for path in passed])])
+    places = np.concatenate([*passed, []]).astype(np.int64)
+    return csr_array((np.ones(len(places), dtype=np.int64), places, ends), shape=(len(leaves), len(nodes)))
 
 
 _FIELDS = tuple(Nodes.__dataclass_fields__)

@@ -5,6 +5,8 @@ after going right, and the row's leaf is the first one that survives the masks o
 comparison for many rows at a time costs less than following one row from node to node.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -14,13 +16,14 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import parallel_map
-from empirisk.trees.nodes import Nodes, bits_of, wrong_trees
-from empirisk.trees.table_columns import Columns, wrong_categories
+from empirisk.trees.nodes import Nodes, bits_of, paths_to, wrong_trees
+from empirisk.trees.table_columns import Columns, read_new, wrong_categories
 from empirisk.trees.walk import COLUMN, RIGHT, TASK, Flat, flat_nodes, walk
 
 Array = NDArray[np.float64]
@@ -132,6 +135,20 @@ class PackedTrees:
         """All trees as public flat arrays, unpacked from `packed_` on each access."""
         check_is_fitted(self)
         return Nodes.unpack(self.packed_)
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """The leaf that each row reaches in each tree, (n_rows, n_trees): its number among the nodes of that tree."""
+        nodes = self.nodes_
+        return nodes.predict_leaf(read_new(self, X)) - nodes.roots
+
+    def decision_path(self, X: Any) -> tuple[csr_array, NDArray[np.int64]]:
+        """The nodes that each row passes in all trees, rows by nodes; and where the nodes of each tree begin."""
+        nodes = self.nodes_
+        paths = [paths_to(nodes, leaves) for leaves in nodes.predict_leaf(read_new(self, X)).T]
+        total = paths[0]
+        for path in paths[1:]:
+            total = total + path
+        return csr_array(total), np.append(nodes.roots, len(nodes)).astype(np.int64)
 
     def _ensemble(self, n_outputs: int) -> Ensemble:
         """The trees ready for many rows, made when first asked for and again after a new fit.

@@ -156,14 +156,19 @@ def removed(labels: Labels, cuts: NDArray[np.bool_]) -> dict[str, NDArray]:
     return {"node": splits, "condition": conditions, "weight": nodes.weight[splits], "gain": nodes.gain[splits]}
 
 
-def path_table(nodes: Nodes) -> "pl.DataFrame":
-    """The trees of the cost-complexity path: price of a leaf, number of leaves, impurity."""
+def path_arrays(nodes: Nodes) -> tuple[Array, NDArray[np.int64], Array]:
+    """The trees of the cost-complexity path: prices of a leaf, numbers of leaves, impurities."""
     at = pruning_alphas(collapse_alphas(nodes))
     leaves = losses_along(nodes, np.ones(len(nodes)), at)
     impurity = losses_along(nodes, nodes.weight * nodes.impurity / nodes.weight[0], at)
+    return at, leaves.astype(np.int64), np.maximum(impurity, 0.0)
+
+
+def path_table(nodes: Nodes) -> "pl.DataFrame":
+    """`path_arrays` as a table."""
     import polars as pl  # tables alone need it, and it takes a while to load
 
-    return pl.DataFrame({"alpha": at, "leaves": leaves.astype(np.int64), "impurity": np.maximum(impurity, 0.0)})
+    return pl.DataFrame(dict(zip(("alpha", "leaves", "impurity"), path_arrays(nodes), strict=True)))
 
 
 def losses_along(nodes: Nodes, losses: Array, alphas: Array) -> Array:

@@ -31,7 +31,8 @@ ROUNDING = 1e-12  # a gain below this part of the score is rounding
 class BoostingPlan:
     """How trees are grown; see `empirisk.BoostingClassifier`.
 
-    ``max_features`` is a number of columns, and ``monotone`` has a sign or 0 for each of them.
+    ``max_features`` is a number of columns, ``monotone`` has a sign or 0 for each of them, and
+    ``groups`` a bit for each group in which it may be split with others.
     """
 
     learning_rate: float
@@ -43,6 +44,7 @@ class BoostingPlan:
     subsample: float
     max_features: int
     monotone: NDArray[np.int8]
+    groups: NDArray[np.int64]
 
 
 class Rounds:
@@ -97,9 +99,9 @@ class Rounds:
         large = TeamGrower.shares(self.n_rows, width) > 1
         table = binning.codes(X, by_row=large)
         self._growers = [
-            TeamGrower(binning, table, plan.monotone, width, leaves, each, stop)
+            TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, stop)
             if large
-            else LoneGrower(binning, table.by_column, plan.monotone, leaves, stop)
+            else LoneGrower(binning, table.by_column, plan.monotone, plan.groups, leaves, stop)
             for _ in range(growers)
         ]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import Bunch, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk import state
@@ -23,6 +23,7 @@ from empirisk.contract.ensemble import numbered
 from empirisk.contract.inputs import as_numbers, check_weights, class_weights, sorted_classes
 from empirisk.contract.outputs import (
     CLASSES,
+    LogProbabilities,
     classes_of_columns,
     indicators,
     label_columns,
@@ -34,13 +35,13 @@ from empirisk.contract.progress import warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
-from empirisk.names import Estimator
+from empirisk.names import Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, stopping
 from empirisk.trees import prune
 from empirisk.trees import text as words
 from empirisk.trees.exact import scan
 from empirisk.trees.exact.grow import Grower, TreeLimits
-from empirisk.trees.nodes import Nodes
+from empirisk.trees.nodes import Nodes, paths_to
 from empirisk.trees.table_columns import Columns, read_new, read_training, wrong_categories
 from empirisk.validation import check_array
 
@@ -109,6 +110,28 @@ class BaseTree(TreeParameters, Importances, Estimator, ABC):
     def _targets(self, y: Any) -> Array:
         """The target of rows held out, in the form that `grow_on` takes."""
 
+    def get_depth(self) -> int:
+        """``depth_``, by the method that scikit-learn has."""
+        return self.depth_
+
+    def get_n_leaves(self) -> int:
+        """``n_leaves_``, by the method that scikit-learn has."""
+        return self.n_leaves_
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """The prices of a leaf at which the tree that is grown on these rows loses one, and the impurity from there on.
+
+        The tree itself stays as it is; `cost_complexity_path` tells of the tree that is there.
+
+        Returns
+        -------
+        Bunch
+            ``ccp_alphas`` and ``impurities``.
+        """
+        grown = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        alphas, _, impurities = prune.path_arrays(grown.nodes_)
+        return Bunch(ccp_alphas=alphas, impurities=impurities)
+
     def apply(self, X: Any) -> NDArray[np.int32]:
         """The node (a leaf) that each row reaches."""
         check_is_fitted(self)
@@ -116,18 +139,7 @@ class BaseTree(TreeParameters, Importances, Estimator, ABC):
 
     def decision_path(self, X: Any) -> csr_array:
         """The nodes that each row passes: a sparse indicator, rows by nodes."""
-        leaves, parents = self.apply(X), self.nodes_.parents()
-        paths = {}
-        for leaf in np.unique(leaves).tolist():
-            path, node = [], leaf
-            while node >= 0:
-                path.append(node)
-                node = int(parents[node])
-            paths[leaf] = path[::-1]
-        passed = [paths[leaf] for leaf in leaves.tolist()]
-        ends = np.concatenate([[0], np.cumsum([len(path) for path in passed])])
-        nodes = np.concatenate([*passed, []]).astype(np.int64)
-        return csr_array((np.ones(len(nodes), dtype=np.int64), nodes, ends), shape=(len(leaves), len(self.nodes_)))
+        return paths_to(self.nodes_, self.apply(X))
 
     @property
     def depth_(self) -> int:
@@ -285,7 +297,7 @@ class BaseTree(TreeParameters, Importances, Estimator, ABC):
 
 
 @dataclass(eq=False, repr=False)
-class TreeClassifier(ClassifierMixin, BaseTree):
+class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
     """A classification tree: each leaf predicts the class shares of its training rows.
 
     Where y has several columns of labels, one tree predicts all of them: the impurity is the sum of theirs,
@@ -491,5 +503,5 @@ ccp_alpha, cv
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = self.criterion == "squared"
+        tags.target_tags.multi_output = spelled("criterion", self.criterion) == "squared"
         return tags

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +25,7 @@ from empirisk.contract.inputs import (
     sorted_classes,
 )
 from empirisk.contract.multiclass import untied
-from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, predicted
+from empirisk.contract.outputs import CLASSES, LogProbabilities, classes_of_columns, label_columns, predicted
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Choice, check_rule, choice_of
@@ -57,6 +58,7 @@ class Neighbors(MapsFeatures, Estimator):
         rows_=state.items("kept", "mapped", LARGEST),
         norms_=state.maybe(state.array("f", "kept")),
         n_neighbors_=state.whole(1),
+        n_samples_fit_=state.optional(state.whole(1)),  # files of before 0.2 have none
         choice_=state.optional(state.part(Choice)),
     )
 
@@ -88,6 +90,7 @@ class Neighbors(MapsFeatures, Estimator):
         whole, y = self._fit_map(X, y, sample_weight, **target)
         weights = check_weights(sample_weight, len(y))
         counting = np.flatnonzero(weights > 0)
+        self.n_samples_fit_ = len(y)
         self.positions_ = counting[_order_of_values(whole, y, counting)]
         self.weights_ = weights[self.positions_]
         return self._keep_rows(whole), y
@@ -153,19 +156,49 @@ class Neighbors(MapsFeatures, Estimator):
         found = self._search(self._prepared(X), self._length(self.n_neighbors_), self.weights == "distance")
         return found.places, next(self._amounts(found, [self.n_neighbors_], np.full(len(found.places), -1)))
 
-    def kneighbors(self, X: ArrayLike, count: int | None = None) -> tuple[Array, NDArray]:
+    def kneighbors(self, X: ArrayLike, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Distances to the nearest rows of each row of X, and the numbers of those rows in the data of `fit`.
 
         Parameters
         ----------
         X : rows
             What to find neighbours of.
-        count : int, optional
+        n_neighbors : int, optional
             How many; ``n_neighbors_`` if None.
+        return_distance : bool
+            Whether the distances come with the numbers, as the first of two arrays.
         """
         check_is_fitted(self)
-        found = self._search(self._prepared(X), self.n_neighbors_ if count is None else int(count), True)
-        return found.unit * np.sqrt(found.squares), self.positions_[found.places]
+        if n_neighbors is not None:
+            require_whole(n_neighbors, "n_neighbors", 1)
+        found = self._search(self._prepared(X), int(n_neighbors or self.n_neighbors_), True)
+        places = self.positions_[found.places]
+        return (found.unit * np.sqrt(found.squares), places) if return_distance else places
+
+    def kneighbors_graph(
+        self, X: ArrayLike, n_neighbors: int | None = None, mode: str = "connectivity"
+    ) -> sparse.csr_matrix:
+        """The nearest rows of each row of X as a sparse matrix, with a column for each row of `fit`.
+
+        Parameters
+        ----------
+        X : rows
+            What to find neighbours of.
+        n_neighbors : int, optional
+            How many; ``n_neighbors_`` if None.
+        mode : {"connectivity", "distance"}
+            Whether its entries are ones or distances.
+        """
+        if mode not in ("connectivity", "distance"):
+            raise EmpiriskError(f"mode={mode!r} is not known; use 'connectivity' or 'distance'.")
+        distances, places = self.kneighbors(X, n_neighbors)
+        entries = np.ones(places.size) if mode == "connectivity" else distances.ravel()
+        ends = np.arange(0, places.size + 1, places.shape[1])
+        return sparse.csr_matrix((entries, places.ravel(), ends), shape=(len(places), self._columns_of_graph()))
+
+    def _columns_of_graph(self) -> int:
+        """The rows of `fit`; those of older files are known up to the last that counts."""
+        return getattr(self, "n_samples_fit_", int(self.positions_.max()) + 1)
 
 
 def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
@@ -193,7 +226,7 @@ def _wrong_codes(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class KNNClassifier(ClassifierMixin, Neighbors):
+class KNNClassifier(LogProbabilities, ClassifierMixin, Neighbors):
     """Each row to the class that most of its k nearest rows have, for each of several columns of labels by itself.
 
     The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being

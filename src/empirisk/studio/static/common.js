@@ -20,7 +20,7 @@ export function make(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter(child => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
   return element;
 }
 
@@ -79,11 +79,11 @@ const axisTicks = (low, high, log) => {
 };
 
 /** A chart: series are {x, y, colour, dash, name}; x holds powers of ten where `log` is set. */
-export function chart(svg, {series, dots = [], at = null, log = false, label = "", yLabel = "", axes = true, height = 176, top = null}) {
+export function chart(svg, {series, dots = [], at = null, log = false, label = "", yLabel = "", axes = true, height = 176, top = null, zero = true}) {
   const width = Math.max(svg.clientWidth, 120), left = axes ? 40 : 4, bottom = axes ? 34 : 4, right = 8, up = 10;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const xs = series.flatMap(one => one.x), ys = series.flatMap(one => one.y).filter(Number.isFinite);
-  let [xLow, xHigh, yLow, yHigh] = [Math.min(...xs), Math.max(...xs), Math.min(0, ...ys), top ?? Math.max(...ys)];
+  let [xLow, xHigh, yLow, yHigh] = [Math.min(...xs), Math.max(...xs), zero ? Math.min(0, ...ys) : Math.min(...ys), top ?? Math.max(...ys)];
   if (!(xHigh > xLow)) xHigh = xLow + 1;
   if (!(yHigh > yLow)) yHigh = yLow + 1;
   if (!axes) yLow = Math.min(...ys);

@@ -241,8 +241,8 @@ class LoneGrower:
     ----------
     binning, columns : Binning, (n_features, n_rows) uint8
         The table in bins.
-    monotone : (n_features,) int8
-        Constraints on the columns.
+    monotone, groups : (n_features,) int8 and int64
+        Constraints on the columns, and the groups in which they may be split together.
     max_leaf_nodes : int
         The largest number of leaves.
     stop : callable
@@ -254,11 +254,12 @@ class LoneGrower:
         binning: Binning,
         columns: Codes,
         monotone: NDArray[np.int8],
+        groups: NDArray[np.int64],
         max_leaf_nodes: int,
         stop: Callable[[], bool],
     ):
         self.stop, self._nodes = stop, 2 * max_leaf_nodes + 1
-        self._growth = room_for(columns, describe_columns(binning, monotone), columns.shape[1], self._nodes)
+        self._growth = room_for(columns, describe_columns(binning, monotone, groups), columns.shape[1], self._nodes)
 
     def grow(
         self, data: Array, rows: NDArray[np.int32] | None, features: NDArray[np.int32], rules: NDArray, values: bool

@@ -82,13 +82,15 @@ class BinnedTarget:
 class Grown(NamedTuple):
     """A tree of a forest, and its out-of-bag answers, on rows that are not in its sample.
 
-    ``rises`` says how much its loss on some of those rows rises when they swap the values of each column.
+    ``rises`` says how much its loss on some of those rows rises when they swap the values of each column, ``gains``
+    the share of each column in the impurity that its splits take away.
     """
 
     packed: Packed
     outside: NDArray[np.intp]
     answers: Array
     rises: Array
+    gains: Array
 
 
 class SampleGrower:
@@ -147,7 +149,8 @@ class SampleGrower:
             rows = slice(start, start + TASK)
             walk(flat, self.X[outside[rows]], answers[rows])
         judged = outside[self.weights[outside] > 0]
-        return Grown(packed, outside, answers, self._rises(flat, judged, np.random.default_rng([1, seed])))
+        rises = self._rises(flat, judged, np.random.default_rng([1, seed]))
+        return Grown(packed, outside, answers, rises, self._gains(nodes))
 
     def leaf(self, seed: int) -> Packed:
         """A tree of one leaf, for when the time is up."""
@@ -222,6 +225,11 @@ class SampleGrower:
         losses = np.array([self.target.loss(answers[line], rows) for line in range(len(answers))]) @ self.weights[rows]
         rises[used] = (losses[1:] - losses[0]) / self.weights[rows].sum()
         return rises
+
+    def _gains(self, nodes: NDArray[np.void]) -> Array:
+        split = nodes["left"] >= 0
+        gains = np.bincount(nodes["feature"][split], nodes["gain"][split], minlength=self.X.shape[1])
+        return gains / (gains.sum() or 1.0)
 
     def _value(self, nodes: NDArray[np.void], growth: BinnedGrowth) -> Array:
         """Give the leaves their values: means, or rows in the table of class shares or of means, which is returned.

@@ -41,16 +41,17 @@ ROOM = 1 << 31  # units that the sum over all rows may reach
 #: One node: its split (column, last bin on the left, bins that go left, sign of the constraint, packed sum on the left,
 #: gain), its first child, its rows; its histogram, for how many rows it stands, what a child must weigh, the packed sum
 #: of the rows; bounds of the value under monotone constraints, and the value. In the k-th node, ``waiting`` is the k-th
-#: node that waits for its split.
+#: node that waits for its split. ``groups`` has a bit for each group of columns that may still be split below the node
+#: together, and ``below`` those that are left once it is split.
 NODE = np.dtype(
     [("marks", np.int64, (WORDS,))]
     + [(name, np.int64) for name in ("feature", "bin", "sign", "left_sum", "left", "start", "stop", "depth")]
-    + [(name, np.int64) for name in ("slot", "count", "least", "sum", "waiting")]
+    + [(name, np.int64) for name in ("slot", "count", "least", "sum", "waiting", "groups", "below")]
     + [(name, np.float64) for name in ("gain", "lowest", "highest", "value")]
 )
 #: One column that is looked at: its number, its bins of present values, whether it holds categories, and +1 (-1) where
-#: predictions may only rise (fall) with it.
-COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical", "monotone")])
+#: predictions may only rise (fall) with it; a bit for each group of columns that it may be split with.
+COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical", "monotone", "groups")])
 #: Rules of growth: what is added to the weight of a child; its least weight, or in boosting its least number of rows;
 #: what a split must gain, and as a part of the node's score; what is added to the weight of a category where
 #: categories are ordered; the depth at which nodes stay whole; most leaves, or 0; whether the score is that of entropy;
@@ -77,13 +78,16 @@ STATE = np.dtype(
 GRADIENT, CURVATURE, SCORE, TARGET, WEIGHT, TIMES = range(6)
 
 
-def describe_columns(binning: Binning, monotone: NDArray[np.int8] | None = None) -> NDArray[np.void]:
-    """What compiled code knows of the columns."""
+def describe_columns(
+    binning: Binning, monotone: NDArray[np.int8] | None = None, groups: NDArray[np.int64] | None = None
+) -> NDArray[np.void]:
+    """What compiled code knows of the columns; without groups every column may be split with every other."""
     columns = np.zeros(len(binning.counts), dtype=COLUMN)
     columns["number"], columns["bins"] = np.arange(len(columns)), binning.counts
     columns["categorical"] = binning.categorical
     if monotone is not None:
         columns["monotone"] = monotone
+    columns["groups"] = -1 if groups is None else groups
     return columns
 
 
@@ -141,6 +145,8 @@ def try_column(column, bins, sums, count, missing, rules, node, bar):
     the node; returns the score to beat from now on. Of equal splits the one with the lowest bin and missing values on
     the right wins. Bins without rows cost time, but change nothing.
     """
+    if column.groups & node.groups == 0:  # it may not meet the columns that were split above
+        return bar
     sign, total, marks, least = column.monotone, node.sum, node.marks, node.least
     if column.categorical != 0:
         sign = 0
@@ -180,6 +186,7 @@ def try_column(column, bins, sums, count, missing, rules, node, bar):
         heavier = 2 * (best & LOW) > weight
         node.feature = column.number
         node.sign = sign
+        node.below = node.groups & column.groups
         node.left_sum = best
         last, after = np.int64(bins[at]), at + 1
         if column.categorical != 0:
@@ -296,6 +303,7 @@ def open_node(nodes, number, parent, start, stop, total):
     node.sum = total
     node.lowest = before.lowest
     node.highest = before.highest
+    node.groups = before.below
 
 
 @plain
@@ -305,6 +313,7 @@ def open_root(nodes, count, total):
     root.depth = -1
     root.lowest = -np.inf
     root.highest = np.inf
+    root.below = -1
     first = np.int64(0)
     open_node(nodes, first, first, first, count, total)
 

@@ -300,6 +300,7 @@ def search_column(shared, counters, looked, histograms, nodes, room, thread, thr
         offer.sum = node.sum
         offer.lowest = node.lowest
         offer.highest = node.highest
+        offer.groups = node.groups
         offer.least = least_weight(shared, node)
         score, _ = score_of(node.sum, shared, node.lowest, node.highest)
         bar = score_to_beat(shared, score)
@@ -370,6 +371,7 @@ def settle_pair(shared, nodes, parts, threads, first):
                 node.feature = best.feature
                 node.bin = best.bin
                 node.sign = best.sign
+                node.below = best.below
                 node.left_sum = best.left_sum
                 for word in range(WORDS):
                     node.marks[word] = best.marks[word]
@@ -507,8 +509,8 @@ class TeamGrower:
     ----------
     binning, table : Binning, BinnedRows
         The table in bins.
-    monotone : (n_features,) int8
-        Constraints on the columns.
+    monotone, groups : (n_features,) int8 and int64
+        Constraints on the columns, and the groups in which they may be split together.
     width : int
         The number of columns that each tree looks at.
     max_leaf_nodes : int
@@ -524,6 +526,7 @@ class TeamGrower:
         binning: Binning,
         table: BinnedRows,
         monotone: NDArray[np.int8],
+        groups: NDArray[np.int64],
         width: int,
         max_leaf_nodes: int,
         threads: int,
@@ -532,7 +535,7 @@ class TeamGrower:
         self.table, self.stop = table, stop
         rows = len(table.by_row)
         self.threads = max(1, min(threads, self.shares(rows, width), MOST_THREADS))
-        self.columns = describe_columns(binning, monotone)
+        self.columns = describe_columns(binning, monotone, groups)
         memory = max(2, min(POOL, settings().memory // 4) // (width * WIDTH * 8))
         self._kept, self._step = min(max_leaf_nodes + 1, memory), max(STEPS // width, LEAST_ROWS)
         parts = max(rows // self._step + 2, max_leaf_nodes + rows // SUMMED + 1, self._kept)

@@ -28,6 +28,7 @@ import numpy as np
 
 from empirisk.errors import EmpiriskError, did_you_mean
 from empirisk.linalg.compiled import inner, plain
+from empirisk.names import spelled
 
 MISSING = np.int64((1 << 31) - 1)  # rank of a missing value: after all others
 ROW = (1 << 32) - 1  # mask of the row in a key
@@ -44,8 +45,9 @@ def find(criterion: str, table: dict[str, int]) -> int:
     >>> find("entropy", CLASSIFICATION)
     1
     """
-    if criterion in table:
-        return table[criterion]
+    name = spelled("criterion", criterion)
+    if name in table:
+        return table[name]
     hint = did_you_mean(criterion, table, f"choose one of {sorted(table)}.")
     raise EmpiriskError(f"criterion={criterion!r} is not known; {hint}")
 

@@ -1,0 +1,1 @@
+"""The workbench: from a table to a tested model in the browser."""

@@ -1,0 +1,47 @@
+"""The process of one run: learns what its folder asks for, writes every event into a file, and obeys its input.
+
+A process of its own, so that whatever happens to it leaves the studio alive. A line "finish" or "stop" on its standard
+input means what one and two Ctrl-C mean; its end means that the studio is gone, and what was played is in the journal.
+"""
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+from empirisk.league.events import Event
+from empirisk.league.jobs import Job
+from empirisk.league.request import Request
+
+EVENTS, RESULT = "events.jsonl", "result"
+
+
+def work(folder: Path) -> None:
+    """Run the request of a folder."""
+    about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    with (folder / EVENTS).open("w", encoding="utf-8") as file:
+
+        def listen(event: Event) -> None:
+            file.write(json.dumps(event.to_dict()) + "\n")
+            file.flush()
+
+        job = Job(Request(**about["request"], out=folder / RESULT, force=True, listener=listen))
+        threading.Thread(target=obey, args=(job,), daemon=True).start()
+        try:
+            job.run()
+        except (Exception, KeyboardInterrupt):  # noqa: BLE001 - the last event says it, and the studio shows that
+            file.flush()
+            os._exit(1)
+
+
+def obey(job: Job) -> None:
+    """Do what lines of the standard input say."""
+    for line in sys.stdin:
+        {"finish": job.finish, "stop": job.stop}[line.strip()]()
+    os._exit(2)  # the studio is gone
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]))
+    os._exit(0)  # threads of abandoned fits are not waited for

@@ -1,0 +1,296 @@
+"""A run that is over, opened again: its model and its test rows, and what can be asked of them.
+
+Everything is computed from the files of the run and the table that it learned from, so that a restart loses nothing.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from empirisk.errors import EmpiriskError
+from empirisk.explain.effects import effects
+from empirisk.files.models import load
+from empirisk.formats import shown
+from empirisk.league.request import Request
+from empirisk.league.result import Test
+from empirisk.league.score import score
+from empirisk.league.split import Plan, plan
+from empirisk.report import verdict
+from empirisk.service.bodies import Refusal
+from empirisk.service.fields import Fields
+from empirisk.service.openapi import levels
+from empirisk.studio.workbench.folder import read_json
+from empirisk.studio.workbench.job import RESULT
+from empirisk.tables.model import TableModel
+
+KEPT = 3  # runs in memory
+MOST_ROWS = 200  # rows that a list of errors holds
+MOST_COLUMNS = 12  # columns beside them
+NEAREST, KNOWN = 5, 5000  # rows that are shown as the nearest, and training rows among which they are found
+SLIDER_STEPS = 200  # of a number in the what-if form
+SEED = 0  # of the rows that effects are averaged over
+
+
+@lru_cache(maxsize=KEPT)
+def opened(folder: Path, changed: float) -> "OpenRun":
+    """The run of a folder; read once while its model stays the same."""
+    return OpenRun(folder)
+
+
+def open_run(folder: Path) -> "OpenRun":
+    """The run of a folder, if it has a model."""
+    path = folder / f"{RESULT}.model"
+    if not path.exists():
+        raise Refusal(409, "The run has no model yet.")
+    return opened(folder, path.stat().st_mtime)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A model, and where it was learned here, the rows that only judged it; reads like the result of `learn`."""
+
+    folder: Path
+
+    @cached_property
+    def model(self) -> TableModel:
+        """The model."""
+        found = load(self.folder / f"{RESULT}.model")
+        if not isinstance(found, TableModel):
+            raise EmpiriskError("The model was saved without a table; open one that `empirisk learn` wrote.")
+        return found
+
+    @cached_property
+    def plan(self) -> Plan:
+        """How the table was split: the same request splits alike."""
+        request = read_json(self.folder / "run.json").get("request")
+        if request is None:
+            raise Refusal(409, "This model came without its table; score a file to see how it does.")
+        return plan(Request(**request))
+
+    @property
+    def target(self) -> str:
+        """The column that was learned."""
+        return self.model.target.name
+
+    @property
+    def metric(self) -> str:
+        """The score that decided."""
+        return next(iter(self.model.scores), "")
+
+    @property
+    def classes(self) -> NDArray | None:
+        """The classes, or None for numbers."""
+        return np.array(self.model.target.classes) if self.model.target.classes else None
+
+    @cached_property
+    def test(self) -> Test:
+        """The test rows and what the model says of them."""
+        X = self.model.encode(self.plan.frame[self.plan.test])
+        machine = self.model.pipeline[-1]
+        shares = machine.predict_proba(X) if self.model.has_probabilities else None
+        return Test(self.plan.y[self.plan.test], np.asarray(machine.predict(X)), shares, None, [], "")
+
+
+def threshold(run: OpenRun) -> dict[str, Any] | None:
+    """Counts at every threshold of a two-class model."""
+    found = verdict.threshold(run)
+    return None if found is None else {"positive": found.positive, "counts": found.counts, "start": found.start}
+
+
+def errors(run: OpenRun, columns: list[str]) -> dict[str, Any]:
+    """The test rows that it errs on most."""
+    test, frame = run.test, run.plan.frame[run.plan.test]
+    numbers = run.plan.numbers[run.plan.test]
+    if run.classes is None:
+        size = np.abs(test.truth - test.predictions)
+        order = np.argsort(-size, kind="stable")[:MOST_ROWS]
+        wrong = len(size)
+    else:
+        mistaken = np.flatnonzero(test.truth != test.predictions)
+        size = test.probabilities.max(axis=1) if test.probabilities is not None else np.ones(len(test.truth))
+        order = mistaken[np.argsort(-size[mistaken], kind="stable")][:MOST_ROWS]
+        wrong = len(mistaken)
+    known = [name for name in columns if name in frame.columns] or frame.columns
+    shown_columns = known[:MOST_COLUMNS]
+    rows = [
+        {
+            "place": int(k),
+            "row": int(numbers[k]) + 1,
+            "truth": _plain(test.truth[k]),
+            "said": _plain(test.predictions[k]),
+            "size": float(size[k]),
+            "values": [_cell(run, name, frame[name][int(k)]) for name in shown_columns],
+        }
+        for k in order
+    ]
+    return {"columns": shown_columns, "rows": rows, "wrong": wrong, "of": len(test.truth)}
+
+
+def _cell(run: OpenRun, name: str, value: Any) -> str:
+    """A value of a column as people write it."""
+    kind = run.model.schema[name].type
+    return kind.level_name(value) if kind.drawn == "levels" and value is not None else shown(value)
+
+
+def effect(run: OpenRun, column: str) -> dict[str, Any]:
+    """What the model makes of a column: the average prediction over its values."""
+    if column not in [one.name for one in run.model.schema.used]:
+        raise EmpiriskError(f"The model does not use {column!r}.")
+    found = effects(run.plan, run.model.pipeline, [column], SEED)
+    if not found:
+        return {"column": column, "none": f"{column} holds texts, or a single value: it has no curve."}
+    one = found[0]
+    numbers = one.type.drawn == "numbers"
+    return {
+        "column": column,
+        "numbers": numbers,
+        "values": [float(value) if numbers else one.type.level_name(value) for value in one.values],
+        "outputs": one.outputs,
+        "mean": one.mean,
+        "low": one.low,
+        "high": one.high,
+    }
+
+
+def form(run: OpenRun, place: int | None) -> dict[str, Any]:
+    """The what-if form: every column the model uses, with the values of a test row, or usual ones."""
+    row = _row(run, place)
+    fields = []
+    for column in run.model.schema.used:
+        words = levels(run.model, column.name)
+        tag, choices = column.type.input(words)
+        field = {"name": column.name, "kind": column.kind, "tag": tag, "choices": list(choices)}
+        low, high = column.low, column.high
+        if column.type.drawn == "numbers" and low is not None and high is not None:
+            step = 1.0 if _is_whole(column) else (high - low) / SLIDER_STEPS or 1.0
+            field |= {"tag": "range", "low": low, "high": high, "step": step}
+        fields.append(field | {"value": row.get(column.name)})
+    return {"fields": fields, "target": run.target, "classes": run.model.classes, "tests": _count(run)}
+
+
+def _is_whole(column: Any) -> bool:
+    """Whether a column seems to hold whole numbers: its ends are, and it has no more values than lie between."""
+    ends = float(column.low).is_integer() and float(column.high).is_integer()
+    return ends and column.distinct <= column.high - column.low + 1 and column.high - column.low >= 2
+
+
+def _count(run: OpenRun) -> int:
+    try:
+        return len(run.plan.test)
+    except (EmpiriskError, OSError):
+        return 0
+
+
+def _row(run: OpenRun, place: int | None) -> dict[str, Any]:
+    """A test row as JSON has it; without one, usual values."""
+    if place is None or not 0 <= place < _count(run):
+        examples = ((one, one.type.example(one, levels(run.model, one.name))) for one in run.model.schema.used)
+        return {column.name: value for column, value in examples}
+    row = run.plan.frame[int(run.plan.test[place])].row(0, named=True)
+    levelled = run.model.schema.named(lambda kind: kind.drawn == "levels")
+    words = {name: run.model.schema[name].type.level_name(row[name]) for name in levelled if row[name] is not None}
+    return {name: _plain(value) for name, value in row.items()} | words
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def what_if(run: OpenRun, row: Any) -> dict[str, Any]:
+    """The prediction for one row, the probabilities, and what every column adds."""
+    if not isinstance(row, dict):
+        raise EmpiriskError("row must be an object of fields.")
+    frame, problems = Fields(run.model.schema).check([row])
+    if problems:
+        raise Refusal(422, f"Field {problems[0]['field']!r}: {problems[0]['problem']}.", problems)
+    X, machine = run.model.encode(frame), run.model.pipeline[-1]
+    found: dict[str, Any] = {"prediction": _plain(machine.predict(X)[0])}
+    if run.model.has_probabilities:
+        shares = zip(run.model.classes, machine.predict_proba(X)[0], strict=True)
+        found["probabilities"] = [[str(label), float(share)] for label, share in shares]
+    if run.model.residuals is not None and len(run.model.residuals) > 40:
+        low, high = run.model.predict_interval(frame, 0.9)
+        found["interval"] = [float(low[0]), float(high[0])]
+    try:
+        added = run.model.explain(frame)[0]
+        found["adds"] = [[column.name, float(v)] for column, v in zip(run.model.schema.used, added, strict=True)]
+    except EmpiriskError as reason:
+        found["no_adds"] = str(reason)
+    return found | {"warnings": run.model.unusual(frame).get(0, [])}
+
+
+def nearest(run: OpenRun, row: Any) -> dict[str, Any]:
+    """The training rows most like a row, by the numbers that the machine sees, each in units of its deviation."""
+    frame, problems = Fields(run.model.schema).check([row])
+    if problems:
+        raise Refusal(422, f"Field {problems[0]['field']!r}: {problems[0]['problem']}.", problems)
+    known = run.plan.train[np.linspace(0, len(run.plan.train) - 1, min(KNOWN, len(run.plan.train))).astype(int)]
+    rows = _dense(run.model.encode(run.plan.frame[known]))
+    scale = np.nanstd(rows, axis=0)
+    gaps = np.nan_to_num((rows - _dense(run.model.encode(frame))) / np.where(scale > 0, scale, 1.0))
+    distances = np.sqrt((gaps**2).sum(axis=1))
+    order = np.argsort(distances, kind="stable")[:NEAREST]
+    columns = [column.name for column in run.model.schema.used][:MOST_COLUMNS]
+    return {
+        "columns": columns,
+        "rows": [
+            {
+                "row": int(run.plan.numbers[known[k]]) + 1,
+                "distance": float(distances[k]),
+                "truth": _plain(run.plan.y[known[k]]),
+                "values": [_cell(run, name, run.plan.frame[name][int(known[k])]) for name in columns],
+            }
+            for k in order
+        ],
+    }
+
+
+def _dense(X: Any) -> NDArray[np.float64]:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+
+
+def scored(run: OpenRun, frame: pl.DataFrame) -> dict[str, Any]:
+    """How the model does on new rows with the truth, and which columns have moved."""
+    found = score(run.model, frame)
+    return {
+        "rows": found.rows,
+        "scores": [one.to_dict() | {"before": found.before.get(one.name)} for one in found.scores],
+        "drift": [{"column": one.column, "moved": one.moved, "what": one.sentence} for one in found.drift],
+        "warnings": list(found.warnings),
+    }
+
+
+def compare(one: OpenRun, other: OpenRun) -> dict[str, Any]:
+    """The difference of the errors of two runs on the test rows that both have, with its 95 % interval."""
+    if one.target != other.target or (one.classes is None) != (other.classes is None):
+        raise EmpiriskError("Runs are compared where they learn the same column.")
+    places = [{int(row): k for k, row in enumerate(run.plan.numbers[run.plan.test])} for run in (one, other)]
+    common = sorted(places[0].keys() & places[1].keys())
+    if len(common) < 2:
+        raise EmpiriskError("The two runs have no test rows in common; learn both with the same seed and share.")
+    sizes = [_row_errors(run)[[place[row] for row in common]] for run, place in zip((one, other), places, strict=True)]
+    gap = sizes[0] - sizes[1]
+    half = float(student.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap)))
+    mean = float(gap.mean())
+    return {
+        "what": "share of wrong rows" if one.classes is not None else "mean absolute error",
+        "errors": [float(size.mean()) for size in sizes],
+        "difference": mean,
+        "low": mean - half,
+        "high": mean + half,
+        "rows": len(common),
+    }
+
+
+def _row_errors(run: OpenRun) -> NDArray[np.float64]:
+    """The error of every test row: whether it is wrong, or how far it is off."""
+    if run.classes is not None:
+        return (run.test.truth != run.test.predictions).astype(np.float64)
+    return np.abs(run.test.truth - run.test.predictions)

@@ -1,0 +1,273 @@
+"""Routes of the workbench."""
+
+import asyncio
+import io
+import json
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from empirisk.errors import EmpiriskError
+from empirisk.league.records import as_json
+from empirisk.service.app import problem
+from empirisk.service.bodies import Refusal
+from empirisk.studio.answers import answering, json_response
+from empirisk.studio.workbench import results, tables
+from empirisk.studio.workbench.folder import StudioFolder, read_json
+from empirisk.studio.workbench.job import RESULT
+from empirisk.studio.workbench.runs import Runs, lines
+from empirisk.tables.predictions import beside
+from empirisk.tables.reading.read import read
+from empirisk.tables.reading.spreadsheet import harmless
+
+MAX_UPLOAD_BYTES = 2_000_000_000  # of a table: what fits the memory of a usual machine
+SPARE_BYTES = 100_000_000  # that stay free on the disk
+POLL_SECONDS = 0.2  # between two looks at the file of events
+WORKERS = 4  # views at the same time
+#: The report is a page of its own, with a script in it: it gets no access to the studio.
+REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+)
+
+
+class Workbench:
+    """The views of the workbench on a folder."""
+
+    def __init__(self, folder: StudioFolder):
+        self.folder, self.runs = folder, Runs(folder)
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+
+    def listed(self, request: Request, body: Any) -> Any:
+        """Tables and runs."""
+        return {"tables": self.folder.tables(), "runs": self.runs.listed(), "folder": str(self.folder.path)}
+
+    def table(self, request: Request, body: Any) -> Any:
+        """What a table holds."""
+        name, types = str(body.get("name")), body.get("types") or {}
+        return tables.told(name, self.folder.table(name), types)
+
+    def notes(self, request: Request, body: Any) -> Any:
+        """What `learn` would make of it, and the lines that would do it."""
+        name, options = str(body.get("name")), dict(body.get("options") or {})
+        found = tables.notes(self.folder.table(name), options)
+        return found | {"lines": lines(name, options, Path(name).stem)}
+
+    def delete_table(self, request: Request, body: Any) -> Any:
+        """Delete a table."""
+        self.folder.delete_table(str(body.get("name")))
+        return {}
+
+    async def upload(self, request: Request) -> Response:
+        """Keep a table that was dropped: written whole, or not at all."""
+        try:
+            name = self.folder.free_name(request.query_params.get("name", ""))
+            path = self.folder.place(name)
+            await self._keep(request, path)
+            return json_response({"name": name})
+        except Refusal as refusal:
+            return problem(refusal.status, str(refusal))
+        except ClientDisconnect:
+            return problem(400, "The file was cut short, and is not kept.")
+        except OSError as error:
+            return problem(507, f"The file could not be written ({error.strerror}); make room and drop it again.")
+
+    async def _keep(self, request: Request, path: Path) -> None:
+        """Write the body of a request to a file, if it is not too large."""
+        room = min(MAX_UPLOAD_BYTES, shutil.disk_usage(path.parent).free - SPARE_BYTES)
+        too_large = Refusal(413, f"The file is larger than the {max(room, 0) / 1e6:,.0f} MB that there is room for.")
+        announced = request.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > room:
+            raise too_large
+        part, size = path.with_name(f".{secrets.token_hex(8)}.part"), 0
+        try:
+            with part.open("xb") as file:
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size > room:
+                        raise too_large
+                    file.write(chunk)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    # --- runs ---------------------------------------------------------------------------------------------------------
+
+    def learn(self, request: Request, body: Any) -> Any:
+        """Start a run."""
+        return {"id": self.runs.start(str(body.get("name")), dict(body.get("options") or {}))}
+
+    def run(self, request: Request, body: Any) -> Any:
+        """What is known of a run."""
+        folder = self._folder(request)
+        kept = read_json(folder / "run.json")
+        asked, out = kept.get("request", {}), str(folder / RESULT)
+        model = f"{out}.model"
+        later = {
+            "predict": f"empirisk predict {model} new.csv -o predictions.csv",
+            "load": f"import empirisk as er\n\nmodel = er.load({model!r})\nmodel.predict(er.tables.read('new.csv'))",
+        }
+        told = lines(str(asked.get("data")), asked, out) if asked else {}
+        return self.runs.about(folder) | {"request": asked, "lines": told | later}
+
+    async def events(self, request: Request) -> Response:
+        """The events of a run as they come, from the one after the last that the browser has."""
+        try:
+            folder = self._folder(request)
+        except Refusal as refusal:
+            return problem(refusal.status, str(refusal))
+        last = request.headers.get("last-event-id", "")
+        return StreamingResponse(
+            self._stream(folder, int(last) + 1 if last.isdigit() else 0), media_type="text/event-stream"
+        )
+
+    async def _stream(self, folder: Path, number: int) -> AsyncIterator[str]:
+        while True:
+            running = self.runs.state(folder) == "running"
+            for event in self.runs.events(folder, number):
+                yield f"id: {number}\ndata: {json.dumps(event)}\n\n"
+                number += 1
+            if not running:
+                yield f"event: over\ndata: {json.dumps(as_json(self.runs.about(folder)))}\n\n"
+                return
+            yield ": waiting\n\n"
+            await asyncio.sleep(POLL_SECONDS)
+
+    def tell(self, request: Request, body: Any) -> Any:
+        """Finish, stop, take up again, rename or delete a run."""
+        identity, word = self._folder(request).name, body.get("do")
+        if word in ("finish", "stop"):
+            self.runs.tell(identity, word)
+        elif word == "resume":
+            self.runs.resume(identity)
+        elif word == "rename":
+            self.runs.rename(identity, body.get("name"))
+        elif word == "delete":
+            self.runs.delete(identity)
+        else:
+            raise EmpiriskError("do must be finish, stop, resume, rename or delete.")
+        return {}
+
+    def report(self, request: Request, body: Any) -> Any:
+        """The report of a run, as a page of its own."""
+        path = self._folder(request) / f"{RESULT}.report.html"
+        if not path.exists():
+            raise Refusal(404, "This run has no report.")
+        return Response(path.read_bytes(), media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+
+    def model(self, request: Request, body: Any) -> Any:
+        """The model file of a run."""
+        path = self._folder(request) / f"{RESULT}.model"
+        return _download(path.read_bytes(), "learned.model")
+
+    # --- results ------------------------------------------------------------------------------------------------------
+
+    def view(self, name: str) -> Callable[[Request, Any], Any]:
+        """A view of an open run, by name."""
+
+        def answer(request: Request, body: Any) -> Any:
+            return VIEWS[name](results.open_run(self._folder(request)), body or {})
+
+        return answer
+
+    def compare(self, request: Request, body: Any) -> Any:
+        """Two runs side by side."""
+        pair = [results.open_run(self.folder.run(str(identity))) for identity in body.get("runs", [])[:2]]
+        if len(pair) != 2:
+            raise EmpiriskError("Choose two runs to compare.")
+        return results.compare(*pair)
+
+    async def file(self, request: Request) -> Response:
+        """Predict, or score, a file that was dropped; the file is not kept."""
+        what = request.path_params["what"]
+        path = None
+        try:
+            run = results.open_run(self._folder(request))
+            path = self.folder.place(
+                f".{secrets.token_hex(8)}-{self.folder.free_name(request.query_params.get('name', ''))}"
+            )
+            await self._keep(request, path)
+            return await asyncio.to_thread(FILES[what], run, path)
+        except Refusal as refusal:
+            return problem(refusal.status, str(refusal))
+        except EmpiriskError as error:
+            return problem(422, str(error).replace(str(path), "the file"))
+        except ClientDisconnect:
+            return problem(400, "The file was cut short.")
+        except OSError as error:
+            return problem(507, f"The file could not be written ({error.strerror}); make room and drop it again.")
+        finally:
+            if path is not None:
+                path.unlink(missing_ok=True)
+
+    def _folder(self, request: Request) -> Path:
+        return self.folder.run(request.path_params["run"])
+
+
+def _predicted(run: results.OpenRun, path: Path) -> Response:
+    written = io.BytesIO()
+    harmless(beside(run.model, read(str(path)), keep=True)).write_csv(written)
+    return _download(written.getvalue(), "predictions.csv")
+
+
+def _scored(run: results.OpenRun, path: Path) -> Response:
+    return json_response(results.scored(run, read(str(path))))
+
+
+def _download(content: bytes, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+FILES = {"predict": _predicted, "score": _scored}
+
+
+def _place(body: Any) -> int | None:
+    place = body.get("place")
+    return place if type(place) is int else None
+
+
+VIEWS: dict[str, Callable[[results.OpenRun, Any], Any]] = {
+    "threshold": lambda run, body: {"threshold": results.threshold(run)},
+    "errors": lambda run, body: results.errors(run, list(body.get("columns") or [])),
+    "effect": lambda run, body: results.effect(run, str(body.get("column"))),
+    "form": lambda run, body: results.form(run, _place(body)),
+    "what-if": lambda run, body: results.what_if(run, body.get("row")),
+    "nearest": lambda run, body: results.nearest(run, body.get("row")),
+}
+
+
+def routes(workbench: Workbench) -> list[BaseRoute]:
+    """All of them."""
+    worker = ThreadPoolExecutor(WORKERS, "workbench")
+    at = "/runs/{run:str}"
+
+    def post(path: str, view: Callable[[Request, Any], Any]) -> Route:
+        return Route(path, answering(view, worker), methods=["POST"])
+
+    def get(path: str, view: Callable[[Request, Any], Any]) -> Route:
+        return Route(path, answering(view, worker))
+
+    return [
+        get("/list", workbench.listed),
+        post("/table", workbench.table),
+        post("/table/notes", workbench.notes),
+        post("/table/delete", workbench.delete_table),
+        Route("/upload", workbench.upload, methods=["POST"]),
+        post("/learn", workbench.learn),
+        post("/compare", workbench.compare),
+        get(at, workbench.run),
+        Route(f"{at}/events", workbench.events),
+        post(f"{at}/do", workbench.tell),
+        get(f"{at}/report", workbench.report),
+        get(f"{at}/model", workbench.model),
+        *(post(f"{at}/{name}", workbench.view(name)) for name in VIEWS),
+        Route(f"{at}/file/{{what:str}}", workbench.file, methods=["POST"]),
+    ]

@@ -1,0 +1,170 @@
+"""Runs: started in processes of their own, followed by their file of events, finished, stopped and taken up again."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from empirisk.errors import EmpiriskError
+from empirisk.league.request import Request
+from empirisk.service.bodies import Refusal
+from empirisk.studio.workbench.folder import MAX_NAME_LETTERS, StudioFolder, read_json, write_json
+from empirisk.studio.workbench.job import EVENTS, RESULT
+
+#: Options of `learn` that the page may set.
+OPTIONS = (
+    "target",
+    "metric",
+    "test",
+    "folds",
+    "groups",
+    "time_order",
+    "machines",
+    "time",
+    "balance",
+    "drop",
+    "types",
+    "seed",
+)
+OVER = ("done", "failed")
+CUT_OFF = "The run was cut off before its end. What was played is kept: go on where it was."
+KILL_SECONDS = 5.0  # that a process has to end after it was told to
+
+
+class Runs:
+    """All runs of a folder, and the processes of those that are going on."""
+
+    def __init__(self, folder: StudioFolder):
+        self.folder = folder
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, table: str, options: Mapping[str, Any]) -> str:
+        """Start a run on a table of the page; its name in the folder."""
+        unknown = [name for name in options if name not in OPTIONS]
+        if unknown:
+            raise EmpiriskError(f"{unknown[0]!r} is no option here.")
+        chosen = {name: value for name, value in options.items() if value not in (None, "", [], {})}
+        request = Request(self.folder.table(table), **chosen).to_dict()
+        folder = self.folder.new_run(
+            {"name": f"{table}: {chosen.get('target', '')}", "table": table, "request": request}
+        )
+        self._launch(folder)
+        return folder.name
+
+    def resume(self, identity: str) -> None:
+        """Run the request of a run again; folds that were played are not played again."""
+        folder = self.folder.run(identity)
+        if self.state(folder) == "running":
+            raise Refusal(409, "The run is going on.")
+        self._launch(folder)
+
+    def tell(self, identity: str, word: str) -> None:
+        """Say "finish" or "stop" to a run."""
+        folder = self.folder.run(identity)
+        process = self._processes.get(folder.name)
+        if process is None or process.poll() is not None or process.stdin is None:
+            raise Refusal(409, "The run has ended.")
+        process.stdin.write(f"{word}\n")
+        process.stdin.flush()
+
+    def rename(self, identity: str, name: Any) -> None:
+        """Give a run another name."""
+        if not isinstance(name, str) or not name.strip():
+            raise EmpiriskError("name must be a text of at least one letter.")
+        folder = self.folder.run(identity)
+        write_json(folder / "run.json", read_json(folder / "run.json") | {"name": name.strip()[:MAX_NAME_LETTERS]})
+
+    def delete(self, identity: str) -> None:
+        """Delete a run; one that is going on is stopped."""
+        self._end(self.folder.run(identity).name)
+        self.folder.delete_run(identity)
+
+    def close(self) -> None:
+        """End all processes: what they have played is in their journals."""
+        for name in list(self._processes):
+            self._end(name)
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every run in short."""
+        return [self.about(folder) for folder in self.folder.runs()]
+
+    def about(self, folder: Path) -> dict[str, Any]:
+        """A run in short: name, state, and what came out."""
+        kept, events = read_json(folder / "run.json"), self.events(folder)
+        found = {"id": folder.name, "name": kept["name"], "created": kept["created"], "table": kept.get("table")}
+        found |= {"state": self.state(folder, events), "target": kept.get("request", {}).get("target")}
+        last = events[-1] if events else {}
+        if last.get("event") == "done":
+            told = last["about"]
+            found |= {"summary": told["summary"], "winner": told["winner"], "score": told["test"][0]}
+        if last.get("event") == "failed":
+            found["summary"] = last["about"]
+        if found["state"] == "cut off":
+            found["summary"] = CUT_OFF
+        return found
+
+    def state(self, folder: Path, events: list[dict[str, Any]] | None = None) -> str:
+        """ "running", "done", "failed", "cut off", or "model" for one that was opened and not learned here."""
+        if "request" not in read_json(folder / "run.json"):
+            return "model"
+        events = self.events(folder) if events is None else events
+        if events and events[-1]["event"] in OVER:
+            return events[-1]["event"]
+        process = self._processes.get(folder.name)
+        return "running" if process is not None and process.poll() is None else "cut off"
+
+    def events(self, folder: Path, start: int = 0) -> list[dict[str, Any]]:
+        """The events of a run so far; a line that is being written is left for later."""
+        try:
+            lines = (folder / EVENTS).read_text(encoding="utf-8").split("\n")[:-1]
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines[start:]]
+
+    def _launch(self, folder: Path) -> None:
+        (folder / EVENTS).unlink(missing_ok=True)
+        with (folder / "log.txt").open("w") as log:
+            self._processes[folder.name] = subprocess.Popen(
+                [sys.executable, "-m", "empirisk.studio.workbench.job", str(folder.absolute())],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+
+    def _end(self, name: str) -> None:
+        process = self._processes.pop(name, None)
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+
+
+def lines(table: str, request: Mapping[str, Any], out: str = RESULT) -> dict[str, str]:
+    """The shell line and the Python line that do what a run does."""
+    words, options = ["empirisk", "learn", table], {name: value for name, value in request.items() if name != "data"}
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, dict):
+            words += [option, ",".join(f"{column}={kind}" for column, kind in value.items())]
+        elif isinstance(value, list):
+            words += [option, ",".join(map(str, value))]
+        else:
+            words += [option] if value is True else [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    given = "".join(f", {name}={value!r}" for name, value in options.items())
+    return {
+        "shell": shlex.join([*words, "--out", out]),
+        "python": f"import empirisk as er\n\nfound = er.learn({table!r}{given}, out={out!r})\nprint(found)",
+    }
