@@ -16,9 +16,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import empirisk as er
-from empirisk.cli.learn import Screen, seconds
+from empirisk.cli.learn import Screen
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
+from empirisk.formats import seconds_of
 from empirisk.league import Job, Listener, Request
 from empirisk.league.records import CandidateResult
 
@@ -93,7 +94,7 @@ def test_a_mistake_gets_one_sentence_and_no_files(shell, tmp_path, words, senten
 
 @pytest.mark.parametrize(("text", "value"), [("90", 90.0), ("60s", 60.0), ("5m", 300.0), ("1.5h", 5400.0)])
 def test_times(text, value):
-    assert seconds(text) == value
+    assert seconds_of(text) == value
 
 
 def test_files_go_where_a_user_means_and_quiet_is_quiet(shell, tmp_path):
@@ -138,7 +139,7 @@ def test_a_column_holds_what_the_user_says(shell, tmp_path):
 
 def test_a_time_that_is_none():
     with pytest.raises(EmpiriskError, match="is not a time"):
-        seconds("tomorrow")
+        seconds_of("tomorrow")
 
 
 def test_ctrl_c_finishes_with_what_is_done(tmp_path):

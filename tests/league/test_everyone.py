@@ -41,7 +41,8 @@ KINDS = [
 def test_from_the_table_to_the_service(target, name, monkeypatch, tmp_path):
     module = sys.modules["empirisk.league.run"]  # the attribute of that name is the function
     monkeypatch.setattr(module, "winner", lambda results: next(one for one in results if one.name == name))
-    monkeypatch.setattr(candidates, "NETWORK_ROWS", 1)  # it plays on few rows too, where it is let
+    for limit in ("NETWORK_ROWS", "WIDE_COLUMNS"):  # all play on few rows and columns too, where they are let
+        monkeypatch.setattr(candidates, limit, 1)
     other = "amount" if target == "kind" else "kind"
     players = ["forest", "boosting", "vote"] if name == "vote" else [name]  # of whom a vote is made
     found = er.learn(table(), target, machines=players, drop=[other], folds=2, out=tmp_path / "it")

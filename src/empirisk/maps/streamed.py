@@ -140,12 +140,13 @@ class StreamedMap(FloatMap):
 
     def mapped(self, X: Any, late: Late = None) -> NDArray | StreamedDesign:
         """phi(X); or what stands for it, where it is too large to be kept, or it is too late to make it."""
-        design = self._design(self._items(X)[1], late)
-        if design.streams:
-            return design
         wide = 8 * _num_samples(X) * self.width > settings().memory // 4
-        made = None if wide else _unless(late, lambda: self.transform(X))
-        return design if made is None else made
+        if wide or accelerator(float(_num_samples(X)) * self.width) is not None:
+            design = self._design(self._items(X)[1], late)
+            if wide or design.streams:
+                return design
+        made = _unless(late, lambda: self.transform(X))
+        return StreamedDesign(self, self._items(X)[1], late=late) if made is None else made
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "error_")
