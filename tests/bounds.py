@@ -151,9 +151,20 @@ def feature_fits() -> Fits:
     yield "sparse neighbours", fit(er.KNNRegressor(), THIN)
 
 
+def on_device(work: Callable[[], object]) -> Callable[[], object]:
+    """The work with its products made by the code of devices."""
+
+    def run() -> object:
+        with er.config(device="jax:cpu"):
+            return work()
+
+    return run
+
+
 def unsupervised_fits() -> Fits:
     """Clusters, mixtures, dictionaries and metrics."""
     yield "k-means", fit(er.KMeans(3, random_state=0))
+    yield "k-means on a device", on_device(fit(er.KMeans(3, random_state=0)))
     yield "mixture", fit(er.GaussianMixture(2, random_state=0))
     yield "linkage", lambda: er.Hierarchical().fit(X).cut(2)
     yield "long linkage", lambda: er.Hierarchical().fit(np.arange(1_600.0)[:, None] ** 2)  # the matrix is made smaller

@@ -67,7 +67,7 @@ def test_shapley_values_of_boosting_and_of_a_file(tmp_path, monkeypatch):
     first = pl.read_csv("p.csv")["because"][0]
     strongest = int(np.abs(values[0]).argmax())
     column = model.schema.used[strongest].name
-    assert first.startswith(f"{column}={frame[column][0]} {values[0, strongest]:+.3g}")
+    assert first.startswith(f"amount (its unit): {column}={frame[column][0]} {values[0, strongest]:+.3g}")
 
 
 def test_others_have_no_contributions():

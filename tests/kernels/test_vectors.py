@@ -212,7 +212,7 @@ def test_a_block_beyond_the_budget_is_refused_before_it_is_made():
 
 
 def test_names_stand_for_kernels():
-    assert find("gaussian") == Gaussian()
+    assert find("gaussian") == Gaussian("median")
     assert find("weisfeiler_lehman") == er.kernels.WeisfeilerLehman()
     assert find(Polynomial(3)) == Polynomial(3)
     with pytest.raises(EmpiriskError, match="did you mean 'laplacian'"):

@@ -57,7 +57,8 @@ def test_misspelt_names_and_wrong_types_get_one_sentence(module):
         module.find(f"{name}s")
     with pytest.raises(EmpiriskError, match=rf"^{slot}='xyz' is not known; choose one of \[.*'{name}'.*\]\.$"):
         module.find("xyz")
-    for wrong in (3, None, module.NAMES[name], [name]):
+    assert isinstance(penalties.find(None), penalties.NoPenalty)
+    for wrong in (3, {}, module.NAMES[name], [name]):
         with pytest.raises(EmpiriskError, match=rf"(?s)^{slot}=.*choose one of .*'{name}'.*\.$"):
             module.find(wrong)
 

@@ -133,7 +133,7 @@ def test_grid_search_reaches_into_parts():
     assert set(search.best_params_) == {"loss__epsilon", "features__degree", "C"}
     assert machine.loss.epsilon == 0.1
     assert machine.features.degree == 2
-    nested = GridSearchCV(er.Classifier(penalty=er.penalties.ElasticNet(0.5)), {"penalty__ratio": [0.1, 0.9]}, cv=3)
+    nested = GridSearchCV(er.Classifier(penalty=er.penalties.ElasticNet(0.5)), {"penalty__l1_ratio": [0.1, 0.9]}, cv=3)
     assert nested.fit(X, y > 0).best_params_
 
 

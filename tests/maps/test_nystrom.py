@@ -66,7 +66,7 @@ def test_more_landmarks_err_less_and_chosen_ones_less_than_random_ones():
 
 
 def test_given_landmarks_names_and_output():
-    phi = er.maps.Nystrom("gaussian", landmarks=X[:7]).set_output(transform="pandas").fit(X)
+    phi = er.maps.Nystrom(er.kernels.Gaussian(), landmarks=X[:7]).set_output(transform="pandas").fit(X)
     frame = phi.transform(X)
     assert list(frame.columns) == [f"nystrom{j}" for j in range(7)]
     np.testing.assert_allclose((frame @ frame.T).to_numpy()[:7, :7], er.kernels.Gaussian()(X[:7]), atol=1e-8)
@@ -131,7 +131,7 @@ def test_ridge_streams_within_the_budget():
 
 
 def test_row_by_row_solvers_refuse_what_does_not_fit():
-    machine = er.SVM(features=er.maps.Nystrom(rank=30, random_state=0), solver="dual_ascent")
+    machine = er.SVM(features=er.maps.Nystrom(er.kernels.Gaussian(), rank=30, random_state=0), solver="dual_ascent")
     with er.config(memory="60KB"), pytest.raises(TooLarge, match="features of 300 rows"):
         machine.fit(X, Y > 0)
 

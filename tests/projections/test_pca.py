@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import multivariate_normal
 from sklearn.decomposition import KernelPCA
 from sklearn.preprocessing import StandardScaler
 
@@ -369,3 +370,17 @@ def test_directions_far_from_zero_are_found_as_far_as_products_have_digits():
     behind = er.PCA(2, er.kernels.Linear()).fit(X)
     np.testing.assert_allclose(behind.explained_variance_, plain.explained_variance_, rtol=0.05)
     assert behind.transform(X).shape == (20, 2)
+
+
+def test_the_density_of_rows_on_a_plane():
+    random = np.random.default_rng(0)
+    flat = random.normal(size=(200, 2)) @ np.array([[1.0, 0.0, 1.0], [0.0, 2.0, 1.0]])
+    pca = er.PCA().fit(flat)
+    coordinates = er.PCA(2).fit(flat).transform(flat)
+    truth = multivariate_normal(np.zeros(2), np.cov(coordinates.T)).logpdf(coordinates)
+    np.testing.assert_allclose(pca.score_samples(flat), truth, rtol=1e-9)
+    assert pca.score_samples([[1.0, 0.0, 0.0]]) == -np.inf
+    whole = random.normal(size=(100, 3))
+    np.testing.assert_allclose(
+        er.PCA().fit(whole).score_samples(whole), multivariate_normal(whole.mean(axis=0), np.cov(whole.T)).logpdf(whole)
+    )

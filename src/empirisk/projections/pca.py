@@ -170,7 +170,6 @@ class PCA(
         rebuilds = hasattr(self.features, "learn_to_rebuild")
         if not rebuilds:
             self._require_fixed_features()
-        weights: Any
         there = elsewhere(X)
         weights: Any  # of rows that are elsewhere, a vector of theirs
         if there is None:
@@ -202,7 +201,7 @@ class PCA(
         self.explained_variance_ = spread / freedom
         self.explained_variance_ratio_ = spread / total
         self.n_components_ = len(spread)
-        self.n_samples_ = len(rows)
+        self.n_samples_ = design.shape[0]
         if not (search.shares and search.deadline.reason):
             search.note(self.explained_variance_ratio_)
         self.n_iter_, self.history_ = len(search.shares), {"share": np.array(search.shares)}

@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from empirisk.errors import Unsuitable
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
+#: The square of a distance from the directions with variance, in units of the largest variance, that is no rounding.
+OFF = 1e-8
 
 
 def _has_density(machine: Any) -> bool:
@@ -41,6 +43,7 @@ class ProbabilisticPCA:
         whole = float(self.explained_variance_[0] / ratio[0]) if ratio[0] > 0 else 0.0
         return max(whole - float(self.explained_variance_.sum()), 0.0) / left if left > 0 else 0.0
 
+    @single_threaded_blas()
     def get_covariance(self) -> Array:
         """The covariance of probabilistic PCA: V' (L - s I) V + s I with the variances L and ``noise_variance_`` s."""
         noise = self.noise_variance_
@@ -48,22 +51,27 @@ class ProbabilisticPCA:
         inner = np.maximum(self.explained_variance_ - noise, 0.0)
         return (components.T * inner) @ components + noise * np.eye(components.shape[1])
 
+    @single_threaded_blas()
     def get_precision(self) -> Array:
         """The inverse of `get_covariance`; the pseudoinverse where it has none."""
         return np.asarray(np.linalg.pinv(self.get_covariance(), hermitian=True), dtype=np.float64)
 
     @available_if(_has_density)
+    @single_threaded_blas()
     def score_samples(self, X: ArrayLike) -> Array:
-        """log p(x) of each row under the Gaussian of probabilistic PCA."""
+        """log p(x) of each row under the Gaussian of probabilistic PCA.
+
+        Where the rows did not vary along all columns it is the density on the directions along which they did, and
+        rows off these have none: -inf.
+        """
         self._require_explicit("score_samples")
         phi = self._mapped(X)  # type: ignore[attr-defined]
         rows = np.asarray(phi.toarray() if sparse.issparse(phi) else phi, dtype=np.float64) - self.mean_
-        covariance = self.get_covariance()
-        values, vectors = np.linalg.eigh(covariance)
-        if not values[0] > np.finfo(float).eps * len(values) * values[-1]:
-            raise Unsuitable("the rows do not vary along all columns, so they have no density; take fewer components.")
-        squares = np.sum((rows @ vectors) ** 2 / values, axis=1)
-        return -0.5 * (squares + len(values) * np.log(2 * np.pi) + np.log(values).sum())
+        values, vectors = np.linalg.eigh(self.get_covariance())
+        some, squares = values > np.finfo(float).eps * len(values) * values[-1], (rows @ vectors) ** 2
+        distances = np.sum(squares[:, some] / values[some], axis=1)
+        found = -0.5 * (distances + some.sum() * np.log(2 * np.pi) + np.log(values[some]).sum())
+        return np.where(squares[:, ~some].sum(axis=1) > OFF * values[-1], -np.inf, found)
 
     @available_if(_has_density)
     def score(self, X: ArrayLike, y: Any = None) -> float:

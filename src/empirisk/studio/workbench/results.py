@@ -4,7 +4,7 @@ Everything is computed from the files of the run and the table that it learned f
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.explain.effects import effects
 from empirisk.files.models import load
 from empirisk.formats import shown
+from empirisk.lazy import lazy
 from empirisk.league.request import Request
 from empirisk.league.result import Test
 from empirisk.league.score import score
@@ -57,7 +58,7 @@ class OpenRun:
 
     folder: Path
 
-    @cached_property
+    @lazy
     def model(self) -> TableModel:
         """The model."""
         found = load(self.folder / f"{RESULT}.model")
@@ -65,7 +66,7 @@ class OpenRun:
             raise EmpiriskError("The model was saved without a table; open one that `empirisk learn` wrote.")
         return found
 
-    @cached_property
+    @lazy
     def plan(self) -> Plan:
         """How the table was split: the same request splits alike."""
         request = read_json(self.folder / "run.json").get("request")
@@ -88,7 +89,7 @@ class OpenRun:
         """The classes, or None for numbers."""
         return np.array(self.model.target.classes) if self.model.target.classes else None
 
-    @cached_property
+    @lazy
     def test(self) -> Test:
         """The test rows and what the model says of them."""
         X = self.model.encode(self.plan.frame[self.plan.test])
