@@ -1,7 +1,7 @@
 """A flavour of MLflow: models as Empirisk's own files, in which nothing executes, served as ``python_function``.
 
->>> empirisk.mlflow.log_model(model, name="spam", X=rows)  # doctest: +SKIP
->>> mlflow.pyfunc.load_model("models:/spam/1").predict(rows)  # doctest: +SKIP
+``empirisk.mlflow.log_model(model, name="spam", X=rows)`` logs a model, and
+``mlflow.pyfunc.load_model("models:/spam/1").predict(rows)`` asks it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ def _mlflow(name: str = "mlflow") -> Any:
 
 
 def save_model(model: Any, path: str | Path, X: Any = None, mlflow_model: Any = None) -> None:
-    """Write a folder as MLflow has them; with rows X it states the signature of the model.
-
-    >>> save_model(model, "folder", X)  # doctest: +SKIP
-    """
+    """Write a folder as MLflow has them; with rows X it states the signature of the model."""
     models, pyfunc = _mlflow("mlflow.models"), _mlflow("mlflow.pyfunc")
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,19 +41,13 @@ def save_model(model: Any, path: str | Path, X: Any = None, mlflow_model: Any = 
 
 
 def log_model(model: Any, name: str = "model", X: Any = None, **options: Any) -> Any:
-    """Log a model to the run that is active; ``options`` are those of ``mlflow.models.Model.log``.
-
-    >>> log_model(model, "spam", X)  # doctest: +SKIP
-    """
+    """Log a model to the run that is active; ``options`` are those of ``mlflow.models.Model.log``."""
     flavour = import_module(__name__)
     return _mlflow("mlflow.models").Model.log(name=name, flavor=flavour, model=model, X=X, **options)
 
 
 def load_model(uri: str) -> Any:
-    """The model itself, from where MLflow has it.
-
-    >>> load_model("models:/spam/1")  # doctest: +SKIP
-    """
+    """The model itself, from where MLflow has it."""
     folder = _mlflow("mlflow.artifacts").download_artifacts(artifact_uri=str(uri))
     return load(Path(folder) / FILE)
 
