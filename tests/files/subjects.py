@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -22,6 +23,7 @@ from sklearn.preprocessing import (
 
 import empirisk as er
 from empirisk.maps.recipes import BoxCox, Logarithm
+from empirisk.tables.spread import learn_spread
 from tests import catalog, kernel_catalog
 from tests.files.cases import built, fitted, public_estimators, rows, step_pipelines, target, text_steps
 
@@ -91,11 +93,32 @@ def table() -> tuple[Any, Any]:
     return model, frame.head(5)
 
 
-def several_values() -> tuple[Any, Any]:
-    frame = pl.DataFrame({"x": ["a;b", "b", "a;b;c", "c", ""] * 8, "y": ["yes", "no", "yes", "no", "no"] * 8})
+def cells(values: list[str], estimator: Any, **more: Any) -> Subject:
+    """A model of a table with one column, about two classes."""
+
+    def build() -> tuple[Any, Any]:
+        frame = pl.DataFrame({"x": values, "y": (["yes", "no", "yes", "no", "no"] * len(values))[: len(values)]})
+        target, schema = er.tables.Target.of(frame, "y"), er.tables.understand(frame, without=["y"])
+        pipeline = make_pipeline(er.tables.TableEncoder(schema), clone(estimator)).fit(frame, target.values(frame))
+        return er.tables.TableModel(schema, pipeline, target, **more), frame.drop("y").head(5)
+
+    return build
+
+
+def sequences() -> list[str]:
+    return ["".join(letters) for letters in np.random.default_rng(0).choice(list("ACGT"), size=(40, 8))]
+
+
+def with_spread() -> tuple[Any, Any]:
+    """A model of numbers that knows how far it is off where."""
+    random = np.random.default_rng(0)
+    x = random.uniform(1, 10, size=300)
+    frame = pl.DataFrame({"x": x, "y": x + 0.3 * x * random.normal(size=300)})
     target, schema = er.tables.Target.of(frame, "y"), er.tables.understand(frame, without=["y"])
-    pipeline = make_pipeline(er.tables.TableEncoder(schema), er.NearestCentroid())
-    return er.tables.TableModel(schema, pipeline.fit(frame, target.values(frame)), target), frame.drop("y").head(5)
+    pipeline = make_pipeline(er.tables.TableEncoder(schema), er.Ridge()).fit(frame, target.values(frame))
+    errors = learn_spread(pipeline[0].transform(frame), pipeline.predict(frame), frame["y"].to_numpy())
+    more = {"residuals": np.sort(errors.scaled), "spread": errors.spread, "limits": (0.0, 20.0)}
+    return er.tables.TableModel(schema, pipeline, target, **more), frame.drop("y").head(5)
 
 
 def learned(name: str, target: str, *machines: str) -> Subject:
@@ -225,7 +248,9 @@ def subjects() -> dict[str, Subject]:
         "target encoder": machine(make_pipeline(TargetEncoder(), er.Ridge()), lambda X: X[:, 0], rows(24).round(0)),
         "constraint": machine(er.Ridge(C=er.Constraint(0.5)), lambda X: X[:, 0]),
         "table": table,
-        "several values in a cell": several_values,
+        "several values in a cell": cells(["a;b", "b", "a;b;c", "c", ""] * 8, er.NearestCentroid()),
+        "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
+        "spread": with_spread,
         "learned classes": learned("iris", "species", "tree", "centroid"),
         "learned numbers": learned("diabetes", "progress", "tree", "ridge"),
         "Hierarchical": machine(er.Hierarchical(n_clusters=2), lambda X: None),

@@ -156,6 +156,8 @@ class LearnedKernel(Kernel):
         root = getattr(self, "root_", None)
         if root is None:
             return X
+        if X.shape[1] != len(root):
+            raise EmpiriskError(f"X has {X.shape[1]} columns, and the metric was learned from {len(root)}.")
         root = root.astype(X.dtype, copy=False)
         return X * root if root.ndim == 1 else X @ root
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.validation import available_if
 
@@ -40,7 +41,7 @@ class ProbabilisticPCA:
         self._require_explicit("noise_variance_")
         left = min(self._rank_limit(), self.components_.shape[1]) - self.n_components_
         ratio = self.explained_variance_ratio_
-        whole = float(self.explained_variance_[0] / ratio[0]) if ratio[0] > 0 else 0.0
+        whole = float(self.explained_variance_[0] / ratio[0]) if ratio[:1].any() else 0.0
         return max(whole - float(self.explained_variance_.sum()), 0.0) / left if left > 0 else 0.0
 
     @single_threaded_blas()
@@ -67,7 +68,10 @@ class ProbabilisticPCA:
         self._require_explicit("score_samples")
         phi = self._mapped(X)  # type: ignore[attr-defined]
         rows = np.asarray(phi.toarray() if sparse.issparse(phi) else phi, dtype=np.float64) - self.mean_
-        values, vectors = np.linalg.eigh(self.get_covariance())
+        covariance = self.get_covariance()
+        if not np.isfinite(covariance).all():
+            raise EmpiriskError("the components are too large for a density; fit again.")
+        values, vectors = np.linalg.eigh(covariance)
         some, squares = values > np.finfo(float).eps * len(values) * values[-1], (rows @ vectors) ** 2
         distances = np.sum(squares[:, some] / values[some], axis=1)
         found = -0.5 * (distances + some.sum() * np.log(2 * np.pi) + np.log(values[some]).sum())

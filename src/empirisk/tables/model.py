@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,13 +66,14 @@ class TableModel:
     """
 
     _state = state.State(
+        lambda its: _wrong_threshold(its),
         schema=state.part(Schema),
         pipeline=state.part(has="predict"),
         target=state.part(Target),
         scores=state.mapping(state.anything()),
         residuals=state.optional(state.maybe(state.array("f8", None))),
         spread=state.optional(state.maybe(state.part(Spread))),
-        threshold=state.optional(state.maybe(state.anything())),
+        threshold=state.optional(state.maybe(state.several(state.number(0.0, 1.0), 2))),
         limits=state.optional(state.maybe(state.several(state.number(finite=False), 2))),
         passed=state.optional(state.maybe(state.array("u2", None))),
         profile=state.optional(state.mapping(state.anything())),
@@ -174,6 +176,16 @@ class TableModel:
     def encode(self, table: Any) -> Any:
         """The rows of a table as the machine takes them."""
         return transformed(self.pipeline.steps[:-1], as_frame(table))
+
+
+def _wrong_threshold(its: Mapping[str, Any]) -> str | None:
+    """What is wrong with the threshold of a model from a file: it names one of two classes by its probability."""
+    given, pipeline = its.get("threshold"), its["pipeline"]
+    if given is None:
+        return None
+    named = given[0] in (0, 1) and isinstance(given[0], int)
+    of_two = its["target"].task == "classification" and len(getattr(pipeline, "classes_", ())) == 2
+    return None if named and of_two and hasattr(pipeline, "predict_proba") else "threshold is of no class of two"
 
 
 def named_from(classes: NDArray, shares: NDArray[np.float64], place: int, threshold: float) -> NDArray:
