@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.validation import available_if
 
@@ -72,6 +72,8 @@ class ProbabilisticPCA:
         if not np.isfinite(covariance).all():
             raise EmpiriskError("the components are too large for a density; fit again.")
         values, vectors = np.linalg.eigh(covariance)
+        if not values[-1] > 0:
+            raise Unsuitable("the rows do not vary, so they have no density; give rows that differ.")
         some, squares = values > np.finfo(float).eps * len(values) * values[-1], (rows @ vectors) ** 2
         distances = np.sum(squares[:, some] / values[some], axis=1)
         found = -0.5 * (distances + some.sum() * np.log(2 * np.pi) + np.log(values[some]).sum())
