@@ -48,8 +48,8 @@ def scan(
     Parameters
     ----------
     paths : path, or list of paths
-        Parquet, CSV, TSV, Arrow or Feather files; a pattern such as ``"part-*.parquet"``, or a folder, stands for all files
-        in it. All files have the same columns.
+        Parquet, CSV, TSV, Arrow or Feather files; a pattern such as ``"part-*.parquet"``, or a folder, stands for all
+        files in it. All files have the same columns.
     target : str, optional
         The column of the targets, which `fit` then takes from here.
     weight : str, optional
