@@ -117,7 +117,7 @@ def test_nine_rows_of_a_hundred_thousand_do_not_choose_the_metric():
 def test_time_for_the_report_is_set_aside_before_slow_machines_play():
     budget = TimeBudget(60.0, 0.0, 0.0, now=lambda: 10.0, worked=lambda: 10.0)
     budget.learned = True
-    assert budget.deadline <= 60.0 - budget.writing - 4.0
+    assert budget.deadline <= 60.0 - budget.writing - 3.0
     assert TimeBudget(10.0, 0.0, 0.0, now=lambda: 1.0, worked=lambda: 1.0).telling <= 1.2
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from empirisk.tables.understanding.column import Column
 
 FEW_ROWS = 20  # rows below which nothing is called an identifier
-LEAST_COUNTER = 10_000  # counts of rows begin at 0 or 1, or here: years and ages are less
+YEARS = (1000, 2999)  # numbers between these may be years, which count no rows
 LEAST_PAPER = 100  # the least number of a paper that is shared by rows
 ALMOST_ALL = 0.9  # of the values of an identifier are different: a tenth may be there twice by mistake
 
@@ -74,5 +74,5 @@ def numbers_rows(series: pl.Series, distinct: int) -> bool:
         return (
             distinct > FEW_ROWS and bool((series >= LEAST_PAPER).all()) and PAPER_NAME.search(series.name) is not None
         )
-    counts = (series[0] in (0, 1) or series[0] >= LEAST_COUNTER) and bool((series.diff().drop_nulls() == 1).all())
+    counts = bool((series.diff().drop_nulls() == 1).all()) and not series.is_between(*YEARS).all()
     return counts or ID_NAME.search(series.name) is not None

@@ -68,7 +68,7 @@ def without_title(data: bytes) -> bytes:
         below = [line for line in lines[title:] if line.strip()][:LOOKED_AT]
         for delimiter in map(str.encode, DELIMITERS):
             counts = [line.count(delimiter) for line in below]
-            if title and lines[title].strip() and len(below) >= MIN_LINES and counts[0] >= 2 and len(set(counts)) == 1:
+            if title and len(below) >= MIN_LINES and lines[title].strip() and counts[0] >= 2 and len(set(counts)) == 1:
                 return data[sum(len(line) + 1 for line in lines[:title]) :]
         if title == len(lines) or any(mark in lines[title] for mark in map(str.encode, DELIMITERS)):
             break
