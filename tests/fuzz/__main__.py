@@ -3,12 +3,14 @@
     python -m tests.fuzz SEED ...                        the cases of some seeds, one after the other
     python -m tests.fuzz --seconds 600                   as many as the time allows, in processes under a watchdog
     python -m tests.fuzz --from 0 --to 100000 --log F    these seeds; each find and the figures as lines of JSON in F
+    python -m tests.fuzz --from 0 --count 12500 --processes 1    a slice of the seeds, in one process under a watchdog
 
 Seeds from 10 000 000 on (`cases.EVERY`) stand for machines of every public class, those below for the equation above
 all. A case that takes more than `HANG` seconds of the processor, all checks of it together, is ended and counts as a
-hang; so does one without an answer after `SILENCE` seconds, on a machine as busy as it may be. The figures so far go to
-F every `PERIOD` seconds and at the end, also after Ctrl-C, and then to the screen; the exit status tells whether
-anything was found. What needs CVXPY, pandas, Polars or JAX is left out where they are not installed.
+hang; so does one without an answer after `SILENCE` seconds, on a machine as busy as it may be. Finds are printed as
+they come and the counts every `PERIOD` seconds, so a run that is killed has told what it found; the figures go to F
+just as often, and at the end, also after Ctrl-C or SIGTERM, to the screen, with the counts as the last line. The exit
+status tells whether anything was found. What needs CVXPY, pandas, Polars or JAX is left out where they are missing.
 """
 
 import argparse
@@ -26,8 +28,8 @@ import time
 from typing import Any, TextIO
 
 HANG, SILENCE = 30.0, 600.0
-#: Seconds between two lines of figures in the log.
-PERIOD = 60.0
+#: Seconds between two lines of figures.
+PERIOD = 30.0
 SHOWN = 12
 SLOWEST = 10
 
@@ -133,11 +135,24 @@ class Figures:
             find = {"find": kind, "says": sentence} | {name: record[name] for name in ("class", "seed", "case")}
             self.found[kind].append(find)
             self._write(find)
+            print(f"{find['seed']} {kind}: {sentence}\n   {find['case']}", flush=True)
         entry = (record["seconds"], record["seed"], record["case"])
         (heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop)(self.slowest, entry)
         if time.monotonic() - self.written > PERIOD:
             self.written = time.monotonic()
             self._write(self.summary())
+            print(self.counts(), flush=True)
+
+    def counts(self) -> str:
+        """One line: how many cases, and how many finds of each kind; hangs, crashes and false certificates always."""
+        kinds = {"hung": 0, "crashed": 0, "false certificate": 0} | {
+            kind: len(finds) for kind, finds in sorted(self.found.items())
+        }
+        parts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        return (
+            f"{self.ended.total()} cases, {sum(kinds.values())} finds ({parts}), "
+            f"seeds {self.first} to {self.reached}, {time.monotonic() - self.begin:.0f} s"
+        )
 
     def summary(self) -> dict[str, Any]:
         """The figures so far, as a plain record."""
@@ -161,18 +176,13 @@ class Figures:
         """Print and write the figures; how many finds there are."""
         summary = self.summary()
         self._write(summary)
-        parts = ", ".join(f"{count} {word}" for word, count in sorted(self.ended.items()))
-        print(f"{summary['cases']} cases, seeds {self.first} to {self.reached}, in {summary['seconds']:.0f} s: {parts}")
+        print(", ".join(f"{count} {word}" for word, count in sorted(self.ended.items())))
         print("of", ", ".join(f"{name} {count}" for name, count in summary["classes"].items()))
         print("the slowest took", ", ".join(f"{took:.1f} s (seed {seed})" for took, seed, _ in summary["slowest"]))
-        print("nothing found" if not self.found else f"found {summary['finds']}")
-        for kind, finds in sorted(self.found.items()):
-            print(f"{kind}: {len(finds)}")
-            for name, kinds in sorted(summary["finds by class"].items()):
-                if kind in kinds:
-                    print(f"   {name}, {len(kinds[kind])}: seeds {' '.join(map(str, kinds[kind][:SHOWN]))}")
-            for find in finds[:SHOWN]:
-                print(f"   {find['seed']}: {find['says']}\n      {find['case']}")
+        for name, kinds in summary["finds by class"].items():
+            for kind, seeds in kinds.items():
+                print(f"{name}, {kind}, {len(seeds)}: seeds {' '.join(map(str, seeds[:SHOWN]))}")
+        print(self.counts(), flush=True)
         return sum(summary["finds"].values())
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -226,6 +236,7 @@ def main() -> None:
     parser.add_argument("seeds", nargs="*", type=int, help="single cases to run")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first seed")
     parser.add_argument("--to", dest="after", type=int, default=10**9, help="the seed after the last one")
+    parser.add_argument("--count", type=int, help="how many seeds, where --to is not given")
     parser.add_argument("--seconds", type=float, default=600.0, help="start no case after so many seconds")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--log", help="a file for the finds and the figures, as lines of JSON, written as they come")
@@ -242,8 +253,10 @@ def main() -> None:
     else:
         with open(given.log or os.devnull, "w") as out:
             figures = Figures(given.first, out if given.log else None)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            after = given.after if given.count is None else min(given.after, given.first + given.count)
             with contextlib.suppress(KeyboardInterrupt):
-                farm(given.first, given.after, given.seconds, given.processes, figures)
+                farm(given.first, after, given.seconds, given.processes, figures)
             sys.exit(1 if figures.finish() else 0)
 
 
