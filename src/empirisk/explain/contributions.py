@@ -61,6 +61,7 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
     >>> reasons(found.model, er.tables.read("iris").head(1))
     ['for setosa (probability): petal_length=1.4 +0.667']
     """
+    frame = model.complete(frame)
     said, unit = model.predict(frame), unit_of(model)
     values, columns = contributions(model, frame), [column.name for column in model.schema.used]
     found = []

@@ -32,7 +32,7 @@ class Service:
 
     def __init__(self, model: TableModel, limit: int = MAX_BODY_BYTES, rows: int = MAX_ROWS):
         self.limit = limit
-        self.batcher = Batcher(model, Bodies(model.schema, rows))
+        self.batcher = Batcher(model, Bodies(model.asked, rows))
         self._machine = type(model.machine).__name__
 
     async def predict(self, request: Request) -> Response:

@@ -103,7 +103,7 @@ class Batcher:
 
     def _answer(self, batch: list[Checked]) -> None:
         """Answer the requests of a batch. If the batch cannot be encoded, each request is encoded separately."""
-        if len(batch) > 1:
+        if len(batch) > 1 and self._model.history is None:  # rows in order of time go on from each other
             encoded = settle(None, lambda: self._model.encode(pl.concat([one.rows.frame for one in batch])))
         else:
             encoded = None
@@ -119,11 +119,11 @@ class Batcher:
 
     def _json(self, asked: Checked, X: Any) -> str:
         """The answers to the rows of one request."""
-        rows = asked.rows
-        answers = self._of_rows(self._model.encode(rows.frame) if X is None else X)
-        for row, warnings in self._model.unusual(rows.frame).items():
+        rows, frame = asked.rows, self._model.complete(asked.rows.frame)
+        answers = self._of_rows(self._model.encode(frame) if X is None else X, self._model.wider(frame))
+        for row, warnings in self._model.unusual(frame).items():
             answers[row]["warnings"] = warnings
-        for answer, reason in zip(answers, self._reasons(rows.frame) if asked.explain else (), strict=False):
+        for answer, reason in zip(answers, self._reasons(frame) if asked.explain else (), strict=False):
             answer["because"] = reason
         return json.dumps(answers if rows.several else answers[0])
 
@@ -134,7 +134,7 @@ class Batcher:
         except EmpiriskError:
             return []
 
-    def _of_rows(self, X: Any) -> list[dict[str, Any]]:
+    def _of_rows(self, X: Any, wider: Any) -> list[dict[str, Any]]:
         machine = self._model.pipeline[-1]
         answers: list[dict[str, Any]] = [
             {"prediction": _plain(value)} for value in self._model.predict_encoded(X).tolist()
@@ -143,7 +143,7 @@ class Batcher:
             for answer, row in zip(answers, machine.predict_proba(X).tolist(), strict=True):
                 answer["probabilities"] = dict(zip(self._labels, row, strict=True))
         if self._intervals:
-            for answer, low, high in zip(answers, *self._model.interval_of(X, COVERAGE), strict=True):
+            for answer, low, high in zip(answers, *self._model.interval_of(X, COVERAGE, wider), strict=True):
                 answer["interval"] = {"coverage": COVERAGE, "low": _plain(float(low)), "high": _plain(float(high))}
         return answers
 

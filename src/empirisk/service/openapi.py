@@ -10,7 +10,7 @@ from empirisk.tables.understanding.column import Column
 
 def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
     """The OpenAPI document of a model's service."""
-    properties = {column.name: _field(column, levels(model, column.name)) for column in model.schema.used}
+    properties = {column.name: _field(column, levels(model, column.name)) for column in model.asked.used}
     row = {"type": "object", "properties": properties, "minProperties": 1}
     answer = _answer(model)
     body = {"oneOf": [row, {"type": "array", "items": row, "minItems": 1, "maxItems": rows}]}
@@ -53,7 +53,7 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
 
 def example_row(model: TableModel) -> dict[str, Any]:
     """An example row that discloses no training row: the middle of each range, the most frequent words."""
-    return {column.name: column.type.example(column, levels(model, column.name)) for column in model.schema.used}
+    return {column.name: column.type.example(column, levels(model, column.name)) for column in model.asked.used}
 
 
 def levels(model: TableModel, name: str) -> list[str]:

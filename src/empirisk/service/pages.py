@@ -39,7 +39,7 @@ def docs(model: TableModel, document: dict[str, Any]) -> str:
 
 def _fields(model: TableModel) -> list[Field]:
     found = []
-    for column in model.schema.used:
+    for column in model.asked.used:
         words = levels(model, column.name)
         value = column.type.example(column, words)
         example = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
