@@ -147,7 +147,19 @@ def _model(
         None if errors is None else _limits(found),
         tested.threshold,
         found.history if ahead is None or found.history is None else replace(found.history, growth=ahead.growth),
+        _example(found),
     )
+
+
+def _example(found: Plan) -> dict[str, Any]:
+    """A training row as a service is asked for it; in order of time with the last moment that is known."""
+    row, history = found.schema.example(found.frame[found.train]), found.history
+    if history is None:
+        return row
+    last = history.times(history.moments[-1:])[0]
+    return {history.time.name: history.time.type.as_json(last)} | {
+        name: value for name, value in row.items() if name not in history.names
+    }
 
 
 def _errors(found: Plan, pipeline: Any, tested: Any, seed: int) -> Errors:

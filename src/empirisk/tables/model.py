@@ -54,6 +54,8 @@ class TableModel:
         How the columns of the training rows were spread, from `profile`.
     passed : array, optional
         For trees, how many of some training rows come through each node.
+    example : dict, optional
+        A row that it learned from, as JSON holds it, to show what may be asked.
     history : History, optional
         Of numbers in order of time, what the target was: columns of earlier values are made of it.
 
@@ -84,6 +86,7 @@ class TableModel:
         passed=state.optional(state.maybe(state.array("u2", None))),
         profile=state.optional(state.mapping(state.anything())),
         history=state.optional(state.maybe(state.part(History))),
+        example=state.optional(state.mapping(state.anything())),
     )
 
     schema: Schema
@@ -98,6 +101,7 @@ class TableModel:
     limits: tuple[float, float] | None = None
     threshold: tuple[int, float] | None = None
     history: History | None = None
+    example: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
