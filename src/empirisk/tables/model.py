@@ -269,7 +269,7 @@ def named_from(classes: NDArray, shares: NDArray[np.float64], place: int, thresh
 
 #: How a fit is done, and not what is fitted.
 SOLVING = ("solver", "tol", "max_iter", "max_time", "random_state", "n_jobs", "warm_start")
-PLUMBING = {*SOLVING, "cv", "ensemble", "loss", "categorical_features"}
+PLUMBING = {*SOLVING, "cv", "ensemble", "categorical_features"}
 #: What a fit chose itself, by the parameter that asked for it.
 CHOSEN = {"C": "C_", "n_neighbors": "n_neighbors_", "ccp_alpha": "ccp_alpha_"}
 
@@ -289,6 +289,8 @@ def settings_of(machine: Any) -> str:
         told = [f"{say} x {settings_of(one)}" for say, one in zip(says, machine.estimators, strict=True)]
         return f"{type(machine).__name__}({', '.join(told)})"
     values = {name: value for name, value in machine.get_params(deep=False).items() if name not in PLUMBING}
+    if values.get("loss") == getattr(type(machine), "loss", None):  # what the name of the machine says
+        values.pop("loss", None)
     for name, attribute in CHOSEN.items():
         if isinstance(values.get(name), str) and hasattr(machine, attribute):
             values[name] = getattr(machine, attribute)
