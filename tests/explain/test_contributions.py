@@ -10,6 +10,7 @@ import empirisk as er
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import passed_by
+from empirisk.formats import shown
 
 
 def table(rows=160):
@@ -67,7 +68,7 @@ def test_shapley_values_of_boosting_and_of_a_file(tmp_path, monkeypatch):
     first = pl.read_csv("p.csv")["because"][0]
     strongest = int(np.abs(values[0]).argmax())
     column = model.schema.used[strongest].name
-    assert first.startswith(f"amount (its unit): {column}={frame[column][0]} {values[0, strongest]:+.3g}")
+    assert first.startswith(f"amount (its unit): {column}={shown(frame[column][0])} {values[0, strongest]:+.3g}")
 
 
 def test_others_have_no_contributions():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from empirisk import losses
 from empirisk.errors import EmpiriskError
 from empirisk.explain.shapley import node_weights, shapley_values
-from empirisk.formats import number
+from empirisk.formats import number, shown
 from empirisk.protocols import has_contributions, has_weighted_members, is_grown
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
     for row, added in enumerate(values):
         order = [place for place in np.argsort(-np.abs(added), kind="stable")[:NAMED] if added[place] != 0]
         named = [
-            f"{columns[place]}={str(frame[columns[place]][row])[:LETTERS]} "
+            f"{columns[place]}={shown(frame[columns[place]][row])[:LETTERS]} "
             f"{'-' if added[place] < 0 else '+'}{number(abs(added[place]))}"
             for place in order
         ]
