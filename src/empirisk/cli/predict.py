@@ -60,9 +60,12 @@ def command(
     loaded = load_model(model)
     if interval is not None and not 0 < interval < 100:
         raise EmpiriskError(f"--interval={interval:g} must lie between 0 and 100, such as 90.")
-    if (table is None) == (forecast is None):
+    if table is not None and forecast is None:
+        frame = read(table, header=not no_header)
+    elif table is None and forecast is not None:
+        frame = loaded.coming(forecast)
+    else:
         raise EmpiriskError("predict takes a table with rows to predict, or --forecast with how many come next.")
-    frame = loaded.coming(forecast) if table is None else read(table, header=not no_header)
     answers = beside(loaded, frame, keep, interval)
     if explain:
         answers = answers.with_columns(pl.Series("because", reasons(loaded, frame)))

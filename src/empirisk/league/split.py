@@ -166,11 +166,9 @@ def plan(request: Request) -> Plan:
     rules = {rule: _ordered(table[name], rule).rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
     dropped = [find_column(column, table.columns, "drop") for column in request.drop]
     # The parts of a date are learned from, and numbers in time from what was before; what only orders rows is not.
-    times = table[ruling["time"]] if "time" in ruling else None
-    time = None if times is None else read_as(times, "number") if times.dtype.is_numeric() else guess(times)
-    counted = time is not None and time.type.drawn in (("dates",) if target.classes else ("dates", "numbers"))
-    types |= {time.name: time.kind} if counted else {}
-    ordering = [name for rule, name in ruling.items() if rule == "groups" or not counted]
+    time = _counted_time(table[ruling["time"]], target) if "time" in ruling else None
+    types |= {} if time is None else {time.name: time.kind}
+    ordering = [name for rule, name in ruling.items() if rule == "groups" or time is None]
     unread = [target.name, *ordering, *dropped, *[HELD_OUT] * (request.test_file is not None)]
     schema = tables.understand(table, list(dict.fromkeys(unread)), types, request.missing)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
@@ -189,9 +187,7 @@ def plan(request: Request) -> Plan:
         train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
         if not len(test):
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
-    history = None
-    if time is not None and times is not None and counted and not target.classes:
-        history = _history(time, times, target.name, y, train)
+    history = None if time is None or target.classes else _history(time, table[time.name], target.name, y, train)
     if history is not None:  # the first rows have nothing before them
         train = train[rules["time"][train] > history.reach]
     within = {rule: ranks[train] for rule, ranks in rules.items()}
@@ -199,6 +195,12 @@ def plan(request: Request) -> Plan:
     found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings, rules.get("time"))
     warnings += _warn_about_columns(found)
     return found if history is None else _with_history(found, history)
+
+
+def _counted_time(times: pl.Series, target: Any) -> tables.Column | None:
+    """The column of the time, where it can be counted on: dates and, for a target of numbers, numbers; else None."""
+    time = read_as(times, "number") if times.dtype.is_numeric() else guess(times)
+    return time if time.type.drawn in (("dates",) if target.classes else ("dates", "numbers")) else None
 
 
 def _history(time: tables.Column, times: pl.Series, target: str, y: NDArray, train: NDArray) -> History:

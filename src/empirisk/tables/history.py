@@ -41,6 +41,8 @@ PARTS, MIN_YEARS = {"hour": "%H", "weekday": "%A", "month": "%B"}, 2
 
 def _wrong_order(its: Mapping[str, Any]) -> str | None:
     """What is wrong with the moments of a history from a file."""
+    if its["time"].type.drawn not in ("dates", "numbers"):
+        return "time is a column that cannot be counted on"
     return "moments do not rise" if np.any(np.diff(its["moments"]) <= 0) else None
 
 
@@ -78,13 +80,13 @@ class History:
 
     _state = state.State(
         _wrong_order,
-        filled=("moments",),
+        filled=("moments", "steps"),
         time=state.part(Column),
         target=state.text(),
         moments=state.array("f8", "moments"),
         values=state.array("f8", "moments"),
         season=state.whole(1),
-        growth=state.array("f8", None, low=0.0),
+        growth=state.array("f8", "steps", low=0.0),
     )
 
     time: Column
@@ -191,12 +193,12 @@ class History:
         asked = np.unique(moments[moments > last])
         new, said = mean_by_moment(np.where(np.isnan(given) | (moments <= last), np.nan, moments), given)
         lacking, end = [], asked[-1] if len(asked) else last
-        for moment in self._after(last):
+        for number, moment in enumerate(self._after(last)):
             if moment >= end:
                 break
             near = asked[max(np.searchsorted(asked, moment) - 1, 0) :][:2]
             lacking += [moment] if np.abs(near - moment).min() > self._gap / 2 else []
-            if len(lacking) > MAX_STEPS:
+            if number >= MAX_STEPS:
                 raise EmpiriskError(
                     f"{self.time.name} {self.time.written(end)} is more than {MAX_STEPS:,} moments after the last one "
                     f"that is known, {self.time.written(last)}; give rows that are nearer."

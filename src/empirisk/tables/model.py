@@ -202,7 +202,7 @@ class TableModel:
             found += [pl.Series(f"{self.target.name} {end}", values) for end, values in both]
         return pl.DataFrame(found)
 
-    def coming(self, rows: int | None) -> pl.DataFrame:
+    def coming(self, rows: int) -> pl.DataFrame:
         """The next rows in time, of which the time alone is known; it is their first column."""
         if self.history is None:
             raise EmpiriskError("The model knows no order of time to forecast in; learn numbers with time_order=.")
