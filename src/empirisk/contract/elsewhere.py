@@ -8,8 +8,6 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
-from empirisk.errors import Unsuitable
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -52,9 +50,3 @@ def blockwise(method: Method) -> Method:
         return there.map_blocks(lambda block: method(self, block, *args, **kwargs), named)
 
     return call  # type: ignore[return-value]
-
-
-def require_in_memory(X: Any, what: str, remedy: str) -> None:
-    """Raise where the rows of X are not in memory, and ``what`` needs them there."""
-    if elsewhere(X) is not None:
-        raise Unsuitable(f"{what} needs all rows of X in memory; {remedy}.")

@@ -11,18 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
+from empirisk.contract.inputs import class_codes
 from empirisk.contract.members import check_target
 from empirisk.contract.multiclass import elected
 from empirisk.contract.outputs import as_columns, squared_errors
 from empirisk.errors import EmpiriskError, Unsuitable
 
 Array = NDArray[np.float64]
-
-
-def numbered(y: NDArray, classes: NDArray) -> NDArray[np.int64]:
-    """The index of each label among the sorted classes; -1 for a label that is not one of them."""
-    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return np.where(classes[places] == y, places, -1)
 
 
 def vote_margins(shares: Array, labels: NDArray[np.int64]) -> Array:
@@ -65,7 +60,7 @@ class Members(ABC):
             return check_target(self, y, numbers=True, several=True)
         if isinstance(classes, list):
             raise Unsuitable("Margins, spreads and staged errors are those of one label, and y had several columns.")
-        labels = numbered(column_or_1d(y), classes)
+        labels = class_codes(column_or_1d(y), classes)
         if (labels < 0).any():
             raise EmpiriskError("y holds classes that were not in the training data; give rows of known classes.")
         return labels
