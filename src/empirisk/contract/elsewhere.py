@@ -15,7 +15,7 @@ class RowsElsewhere(Protocol):
     """A table whose rows lie in files, or on a cluster."""
 
     def table(self, y: Any = None, sample_weight: Any = None) -> Any:
-        """The rows, targets and weights as a `scale.table.Table`, where they lie."""
+        """The rows, targets and weights as a `scale.table.BlockedTable`, where they lie."""
         ...
 
     def map_blocks(self, function: Callable[[Any], Any], named: bool = False) -> Any:

@@ -28,7 +28,7 @@ def vote_margins(shares: Array, labels: NDArray[np.int64]) -> Array:
     return shares[rows, labels] - rival
 
 
-class Spread(NamedTuple):
+class MemberSpread(NamedTuple):
     """Why a vote is better than its members.
 
     Attributes
@@ -80,8 +80,8 @@ class Members(ABC):
                 errors.append(np.mean(squared_errors(total / say, labels)))
         return np.array(errors)
 
-    def spread(self, X: Any, y: ArrayLike) -> Spread:
-        """How strong the vote is on rows, and how much its members agree: see `Spread`.
+    def spread(self, X: Any, y: ArrayLike) -> MemberSpread:
+        """How strong the vote is on rows, and how much its members agree: see `MemberSpread`.
 
         The error of a vote is at most about  correlation * (1 - s^2) / s^2  with s the strength (Breiman): members
         should be good, and should not err together.
@@ -97,7 +97,7 @@ class Members(ABC):
         sizes = np.array(deviations)
         room = sizes.sum() ** 2 - (sizes**2).sum()
         correlation = (np.var(total) - (sizes**2).sum()) / room if room > 0 else np.nan
-        return Spread(float(strength), float(correlation), float(np.mean(squares / count - (total / count) ** 2)))
+        return MemberSpread(float(strength), float(correlation), float(np.mean(squares / count - (total / count) ** 2)))
 
 
 class ClassMembers(Members):

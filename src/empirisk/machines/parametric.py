@@ -318,4 +318,5 @@ def _fit_of(found: Minimum) -> Fit:
         iterations=max(found.iterations, 1),
         seconds=found.seconds,
     )
-    return Fit(Point(np.ravel(found.x)), certificate, {name: found.history[name] for name in ("objective", "seconds")})
+    history = {name: found.history[name].tolist() for name in ("objective", "seconds")}
+    return Fit(Point(np.ravel(found.x)), certificate, history)
