@@ -138,7 +138,10 @@ class Outcome:
 
     @property
     def exact(self) -> bool:
-        return self.settled and (self.proof is None or self.proof.converged)
+        """Whether it came to its end, and so did every member of it: one that stalls may do so anywhere."""
+        members = getattr(self.machine, "estimators_", [])
+        proofs = [self.proof, *(getattr(member, "certificate_", None) for member in members)]
+        return self.settled and all(proof is None or proof.converged for proof in proofs)
 
 
 def fit(case: Case, **changes: Any) -> Outcome:
