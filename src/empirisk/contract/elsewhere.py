@@ -8,6 +8,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
+from empirisk.extras import need
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -34,6 +36,7 @@ def elsewhere(X: Any) -> RowsElsewhere | None:
     # Collections of Dask exist where it was imported only.
     package = type(X).__module__.partition(".")[0]
     if package in ("dask", "dask_expr") and "dask" in sys.modules:
+        need("X as a collection of Dask", "scale", "distributed")
         return import_module("empirisk.scale.dask_tables").DaskTable(X)
     return None
 

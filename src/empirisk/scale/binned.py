@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from empirisk.contract.elsewhere import elsewhere
 from empirisk.errors import Unsuitable
+from empirisk.extras import data_frame
 from empirisk.scale.disk import Disk, FileBlock
 from empirisk.scale.table import BlockedTable
 from empirisk.settings import require, settings
@@ -48,9 +49,7 @@ def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[An
 def _named(matrix: NDArray, table: BlockedTable) -> Any:
     if table.names is None:
         return matrix
-    import polars as pl
-
-    return pl.DataFrame(matrix, schema=table.names)
+    return data_frame(matrix, schema=table.names)
 
 
 def _labels(table: BlockedTable) -> NDArray:
