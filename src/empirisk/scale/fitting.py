@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from empirisk.contract.elsewhere import RowsElsewhere
-from empirisk.contract.inputs import class_weights
+from empirisk.contract.inputs import class_weights, require_two
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.problem import Problem
 from empirisk.protocols import FeatureMap, learns_with_machine
@@ -69,11 +69,7 @@ def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> lis
     loss, place, weights = machine._suitable_loss(machine.loss), table.place, table.weights
     machine.classes_, codes = table.classes()
     count = len(machine.classes_)
-    if count < 2:
-        raise EmpiriskError(
-            f"{type(machine).__name__} needs at least two classes in y, but it holds one class only: "
-            f"{machine.classes_[0]!r}; check the target column."
-        )
+    require_two(machine.classes_, type(machine).__name__)
     numbers = np.arange(count)
     if machine.class_weight is not None:
         totals = total_weights(place, codes, weights, count)
