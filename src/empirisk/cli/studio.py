@@ -9,6 +9,7 @@ import typer
 
 from empirisk.cli.outputs import say
 from empirisk.errors import EmpiriskError
+from empirisk.extras import need
 
 LOOPBACK = "127.0.0.1"
 
@@ -21,16 +22,13 @@ def command(
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Open the studio in the browser: a workbench for tables, and a playground for the equation."""
-    try:
-        import uvicorn
+    need("empirisk studio", "serve", "starlette", "uvicorn")
+    import uvicorn
 
-        from empirisk.service.connections import OPTIONS
-        from empirisk.studio.app import make_studio
-        from empirisk.studio.workbench.opening import open_source
-    except ImportError as error:
-        raise EmpiriskError(
-            "The studio needs Starlette and Uvicorn; install them: pip install 'empirisk[serve]'."
-        ) from error
+    from empirisk.service.connections import OPTIONS
+    from empirisk.studio.app import make_studio
+    from empirisk.studio.workbench.opening import open_source
+
     folder, start = open_source(Path.cwd(), source)
     announced: list[str] = []
 

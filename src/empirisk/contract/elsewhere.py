@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from empirisk.errors import Unsuitable
+from empirisk.extras import need
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -36,6 +37,7 @@ def elsewhere(X: Any) -> RowsElsewhere | None:
     # Collections of Dask exist where it was imported only.
     package = type(X).__module__.partition(".")[0]
     if package in ("dask", "dask_expr") and "dask" in sys.modules:
+        need("X as a collection of Dask", "scale", "distributed")
         return import_module("empirisk.scale.dask_tables").DaskTable(X)
     return None
 

@@ -199,7 +199,8 @@ class Classifier(ClassifierMixin, Equation):
     penalty : str or Penalty
         "l2", "l1", "elastic_net", "none", or an object of `empirisk.penalties`.
     C : float, "loo", "cv" or Constraint
-        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses). "cv" chooses it by
+        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses, all classes together too), and no
+        penalty for losses that have none. "cv" chooses it by
         cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss). `Constraint` (radius)
         is the constraint form: the sum of losses is minimised subject to R(w) <= radius.
     multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"} or matrix

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
+from empirisk.extras import data_frame
 from empirisk.scale.disk import FileBlock
 from empirisk.scale.table import Table
 from empirisk.settings import require
@@ -43,9 +44,7 @@ class Answers:
             yield np.asarray(self._function(self._with_names(block) if self._named else block))
 
     def _with_names(self, block: NDArray) -> pl.DataFrame:
-        import polars as pl
-
-        return pl.DataFrame(block, schema=self._table.names)
+        return data_frame(block, schema=self._table.names)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         first = next(iter(self))
@@ -79,8 +78,6 @@ class Answers:
 
 
 def _frame(block: NDArray) -> pl.DataFrame:
-    import polars as pl
-
     if block.ndim == 1:
-        return pl.DataFrame({"prediction": block})
-    return pl.DataFrame({f"prediction_{number}": column for number, column in enumerate(block.T)})
+        return data_frame({"prediction": block})
+    return data_frame({f"prediction_{number}": column for number, column in enumerate(block.T)})

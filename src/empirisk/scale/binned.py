@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.errors import Unsuitable
+from empirisk.extras import data_frame
 from empirisk.scale.boosting import fit_boosting
 from empirisk.scale.disk import Disk, FileBlock
 from empirisk.scale.table import Table
@@ -52,9 +53,7 @@ def rows_for_trees(machine: Any, there: RowsElsewhere, y: Any, sample_weight: An
 def _named(matrix: NDArray, table: Table) -> Any:
     if table.names is None:
         return matrix
-    import polars as pl
-
-    return pl.DataFrame(matrix, schema=table.names)
+    return data_frame(matrix, schema=table.names)
 
 
 def _labels(table: Table) -> NDArray:

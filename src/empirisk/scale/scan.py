@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from empirisk.contract.inputs import LARGEST
 from empirisk.errors import EmpiriskError, did_you_mean, listed
+from empirisk.extras import need
 from empirisk.scale.answers import Answers
 from empirisk.scale.blocks import Blocked, Rows
 from empirisk.scale.disk import BlockFile, Disk, FileBlock, Folder, block_bytes
@@ -74,6 +75,7 @@ def scan(
     >>> machine.predict(table).frame().shape
     (30, 1)
     """
+    need("er.scan", "scale", "polars")
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files = [file for each in given for file in _files(os.fspath(each))]
     if not files:
