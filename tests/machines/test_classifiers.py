@@ -156,7 +156,7 @@ def test_the_hard_margin_of_all_classes_together_is_that_of_cvxpy(penalty):
     best = cvxpy.Problem(cvxpy.Minimize(size), ahead).solve(solver=cvxpy.CLARABEL)
     assert machine.certificate_.converged
     assert machine.certificate_.primal == pytest.approx(best, rel=1e-6)
-    assert machine.C_ == np.inf
+    assert np.inf == machine.C_
     scores = machine.decision_function(X)
     assert np.max(er.losses.CrammerSinger().value(y, scores)) < 1e-6
     with pytest.raises(er.errors.NotSeparable, match="no score of each class separates"):

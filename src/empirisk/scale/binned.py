@@ -14,7 +14,7 @@ from empirisk.errors import Unsuitable
 from empirisk.extras import data_frame
 from empirisk.scale.boosting import fit_boosting
 from empirisk.scale.disk import Disk, FileBlock
-from empirisk.scale.table import Table
+from empirisk.scale.table import BlockedTable
 from empirisk.settings import require, settings
 from empirisk.stop import check_stop
 from empirisk.trees.binned.bins import BinnedRows, Binning, aligned
@@ -50,13 +50,13 @@ def rows_for_trees(machine: Any, there: RowsElsewhere, y: Any, sample_weight: An
     return FileRows(table), targets, weights
 
 
-def _named(matrix: NDArray, table: Table) -> Any:
+def _named(matrix: NDArray, table: BlockedTable) -> Any:
     if table.names is None:
         return matrix
     return data_frame(matrix, schema=table.names)
 
 
-def _labels(table: Table) -> NDArray:
+def _labels(table: BlockedTable) -> NDArray:
     """The targets as they were, in memory."""
     y = table.place.gathered(table.targets())
     return y.astype(table.kind) if table.labels is None else table.labels[y.astype(int)]
@@ -65,7 +65,7 @@ def _labels(table: Table) -> NDArray:
 class FileRows:
     """Rows in files as trees see them: some of them for the edges of bins, and the bins of all."""
 
-    def __init__(self, table: Table):
+    def __init__(self, table: BlockedTable):
         self.table, self.shape, self.names = table, table.rows.shape, table.names
         self._some: dict[int, NDArray] = {}
         self._lock = Lock()

@@ -16,9 +16,9 @@ from sklearn.base import clone
 
 from empirisk.contract.inputs import generator
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.scale.blocks import Blocked, BlockedRows, Constant, Rows, add, chained, extremes
+from empirisk.scale.blocks import Blocked, BlockedRows, ConstantVector, TableRows, add, chained, extremes
 from empirisk.scale.fitting import numbered_classes
-from empirisk.scale.table import Table, total_weights
+from empirisk.scale.table import BlockedTable, total_weights
 from empirisk.settings import require, settings
 from empirisk.stop import Deadline, Stopped, interruptible, stopping
 from empirisk.trees.binned.bins import WIDTH, Binning, edge_rows
@@ -34,11 +34,11 @@ Array = NDArray[np.float64]
 
 #: The share of the memory budget that the histograms of one pass may take in a block.
 HISTOGRAM_SHARE = 32
-#: Rows whose packed sums leave room for a unit each.
+#: TableRows whose packed sums leave room for a unit each.
 MOST_PACKED = 1 << 29
 
 
-def fit_boosting(machine: Any, table: Table) -> None:
+def fit_boosting(machine: Any, table: BlockedTable) -> None:
     """Boost on the rows of a table where they lie."""
     width, name = table.rows.shape[1], type(machine).__name__
     note_number_columns(machine, width, table.names)
@@ -53,7 +53,7 @@ def fit_boosting(machine: Any, table: Table) -> None:
     times = _times(table)
     if hasattr(machine, "class_weight"):
         machine.classes_, codes, weights = numbered_classes(machine, table)
-        table, kept = Table(table.rows, codes, weights).counting_with(times)
+        table, kept = BlockedTable(table.rows, codes, weights).counting_with(times)
     elif table.labels is not None:
         raise EmpiriskError("y holds what is no number; give numbers, or take a classifier.")
     else:
@@ -64,9 +64,9 @@ def fit_boosting(machine: Any, table: Table) -> None:
         machine._boost(rounds, None, deadline, {"X": None, "y": None, "metadata": {}})
 
 
-def _times(table: Table) -> Blocked | None:
+def _times(table: BlockedTable) -> Blocked | None:
     """For how many equal rows each stands, where the weights are whole; None where each stands for itself."""
-    if isinstance(table.weights, Constant) and table.weights.value == 1.0:
+    if isinstance(table.weights, ConstantVector) and table.weights.value == 1.0:
         return None
     total, broken = table.place.run(
         lambda w: np.array([w.sum(), np.count_nonzero(w != np.rint(w))]), table.weights, combine=add
@@ -106,7 +106,7 @@ class BlockedRounds(GrowthRules):
     ----------
     machine : Boosting
         The machine, with its classes.
-    table : Table
+    table : BlockedTable
         The rows; targets are numbers, or class numbers.
     times : Blocked or None
         For how many equal rows each stands.
@@ -117,7 +117,7 @@ class BlockedRounds(GrowthRules):
     def __init__(
         self,
         machine: Any,
-        table: Table,
+        table: BlockedTable,
         times: Blocked | None,
         plan: BoostingPlan,
         random: np.random.Generator,
@@ -147,8 +147,8 @@ class BlockedRounds(GrowthRules):
         self._most = max(1, settings().memory // HISTOGRAM_SHARE // kept)
         self._places = np.int16 if 4 * self._most_leaves() < np.iinfo(np.int16).max else np.int32
         bins = self.place.run(_codes_of(binning), table.rows, outputs=1)
-        self._codes = Rows(self.place, bins.base, bins.shape[1:], bins.read)
-        self._scores: Blocked = Constant(self.place, self.baseline)
+        self._codes = TableRows(self.place, bins.base, bins.shape[1:], bins.read)
+        self._scores: Blocked = ConstantVector(self.place, self.baseline)
         self._update([], [])
 
     def _start(self, machine: Any) -> tuple[Objective, Array]:
@@ -161,7 +161,7 @@ class BlockedRounds(GrowthRules):
         kinds: Any = self._loss.of(np.array(extremes(self._y)), np.ones(2))
         return kinds, np.array([BlockedRows(self.place).best_constant(kinds.loss, self._y, self._weights)])
 
-    def _binning(self, table: Table, max_bins: int) -> Binning:
+    def _binning(self, table: BlockedTable, max_bins: int) -> Binning:
         """The bins that the same rows have in memory: the rows that decide their edges come here."""
         chosen = edge_rows(self.place.count)
 
@@ -209,7 +209,7 @@ class BlockedRounds(GrowthRules):
         units = [(float(rule["gradient_unit"][0]), float(rule["curvature_unit"][0])) for rule in rules]
 
         def run(first: int, codes: NDArray, y: Array, weights: Array, scores: Array, *times: Array) -> tuple:
-            # Rows are rounded up and down in turns, by their number: see `pack_rows` of the team.
+            # TableRows are rounded up and down in turns, by their number: see `pack_rows` of the team.
             offset = ((np.arange(first, first + len(y)) * GOLDEN) & 0xFFFF) / 65536.0 if alternate else 0.5
             often = np.rint(times[0]).astype(np.int64) if times else np.int64(1)
             both, sums = [], []
@@ -276,7 +276,7 @@ class _TreeRows:
 
     def __init__(self, rounds: BlockedRounds, packed: Blocked, features: NDArray[np.int32]):
         self.rounds, self.packed, self.features = rounds, packed, features
-        self.at: Blocked = Constant(rounds.place, 0.0)
+        self.at: Blocked = ConstantVector(rounds.place, 0.0)
 
     def divide(self, places: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Move the rows of some places to those of the children: see `empirisk.trees.binned.levels`."""

@@ -29,7 +29,7 @@ LOOK_SECONDS = 0.1
 ALLOWED_FAILURES = 1000
 
 
-class Cluster(Place):
+class DaskCluster(Place):
     """Blocks of rows as futures on the workers of a cluster.
 
     Parameters
@@ -56,7 +56,7 @@ class Cluster(Place):
         return object, ()
 
     def like(self, lengths):
-        return Cluster(self.client, lengths)
+        return DaskCluster(self.client, lengths)
 
     def _run(self, call: BlockCall, handles: list[tuple], combine: Callable[[Any, Any], Any] | None):
         columns = [list(column) for column in zip(*handles, strict=True)]
@@ -86,7 +86,7 @@ class Cluster(Place):
             raise
         size = len(pickle.dumps(found))
         self.received += size
-        Cluster.received_in_all += size
+        DaskCluster.received_in_all += size
         return found
 
     def scattered(self, array):

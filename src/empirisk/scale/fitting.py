@@ -12,12 +12,12 @@ from empirisk.contract.inputs import class_weights
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.problem import Problem
 from empirisk.protocols import FeatureMap, learns_with_machine
-from empirisk.scale.blocks import Blocked, Rows
+from empirisk.scale.blocks import Blocked, TableRows
 from empirisk.scale.design import BlockedDesign
-from empirisk.scale.table import Table, total_weights
+from empirisk.scale.table import BlockedTable, total_weights
 
 
-def map_table(machine: Any, table: Table) -> Table:
+def map_table(machine: Any, table: BlockedTable) -> BlockedTable:
     """The table after the feature map of a machine, which learns from a sample of the rows."""
     if machine._kernel() is not None:
         raise Unsuitable(
@@ -66,7 +66,7 @@ def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) 
     return machine._problems(loss, design, [table.targets()], table.weights)
 
 
-def numbered_classes(machine: Any, table: Table) -> tuple[NDArray[Any], Blocked, Blocked]:
+def numbered_classes(machine: Any, table: BlockedTable) -> tuple[NDArray[Any], Blocked, Blocked]:
     """The classes, the number of every row's class, and the weights of the rows with those of the classes."""
     (classes, codes), weights = table.classes(), table.weights
     if machine.class_weight is not None:
@@ -78,7 +78,7 @@ def numbered_classes(machine: Any, table: Table) -> tuple[NDArray[Any], Blocked,
     return classes, codes, weights
 
 
-def _of_classes(machine: Any, table: Table, design: BlockedDesign) -> list[Problem]:
+def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> list[Problem]:
     loss, place = machine._suitable_loss(machine.loss), table.place
     machine.classes_, codes, weights = numbered_classes(machine, table)
     count = len(machine.classes_)
@@ -107,4 +107,4 @@ def _counting(design: BlockedDesign, target: Blocked, weights: Blocked) -> tuple
         return design, [target], weights
     choose = place.filtered(mask)
     rows = choose(design.rows_there)
-    return BlockedDesign(cast(Rows, rows), design.shift), [choose(target)], choose(weights)
+    return BlockedDesign(cast(TableRows, rows), design.shift), [choose(target)], choose(weights)

@@ -26,8 +26,7 @@ from empirisk.contract.arguments import (
     weigh_classes,
 )
 from empirisk.contract.elsewhere import blockwise, elsewhere
-from empirisk.contract.ensemble import numbered
-from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.inputs import as_numbers, check_weights, class_codes, generator
 from empirisk.contract.multiclass import winners
 from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
@@ -478,7 +477,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         weights = check_weights(sample_weight, len(labels))
         if several:
             self.classes_, factors = classes_of_columns(labels, weights, self.class_weight), np.ones(len(labels))
-            codes = np.column_stack([numbered(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
+            codes = np.column_stack([class_codes(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
         else:
             self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
         kept = slice(None) if (weights * factors > 0).all() else weights * factors > 0
