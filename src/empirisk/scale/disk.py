@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import TooLarge
-from empirisk.linalg.blocks import slices
 from empirisk.linalg.threads import ordered_map
 from empirisk.scale.blocks import BlockCall, Blocked, Place
 from empirisk.settings import settings
@@ -152,8 +151,3 @@ class Disk(Place):
         ends = np.cumsum((0, *self.lengths))
         parts = [array[start:stop] for start, stop in pairwise(ends)]
         return Blocked(self, parts, array.shape[1:])
-
-
-def fixed_blocks(rows: int, row_bytes: int) -> list[slice]:
-    """Slices of the rows, of which each is a block."""
-    return slices(rows, max(1, block_bytes() // max(row_bytes, 1)))
