@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 from empirisk.extras import data_frame
 from empirisk.scale.disk import FileBlock
-from empirisk.scale.table import Table
+from empirisk.scale.table import BlockedTable
 from empirisk.settings import require
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-class Answers:
+class BlockedAnswers:
     """What a machine says of the rows of a scan: an array for each block, in the order of the files.
 
     Iterate over it for the arrays; `write` puts all answers into a file, `frame` gives them as a Polars frame and
     `numpy.asarray` as an array, where they fit into memory.
     """
 
-    def __init__(self, table: Table, function: Callable[[Any], Any], named: bool = False):
+    def __init__(self, table: BlockedTable, function: Callable[[Any], Any], named: bool = False):
         self._table, self._function, self._named = table, function, named
 
     def __len__(self) -> int:

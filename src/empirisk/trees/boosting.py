@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,8 @@ from empirisk.contract.arguments import (
     count_features,
     weigh_classes,
 )
-from empirisk.contract.elsewhere import blockwise
-from empirisk.contract.ensemble import numbered
-from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.elsewhere import blockwise, elsewhere
+from empirisk.contract.inputs import as_numbers, check_weights, class_codes, generator
 from empirisk.contract.multiclass import winners
 from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
@@ -60,6 +59,28 @@ from empirisk.validation import available_if
 Array = NDArray[np.float64]
 
 MOST_ROWS = 1 << 28  # rows that whole weights may count
+
+
+class RoundsOfTrees(Protocol):
+    """Rounds of boosting, wherever the rows are."""
+
+    binning: Binning
+    baseline: Array
+
+    def add(self) -> list[NDArray[np.void]] | None:
+        """One round: a tree for each output, already added to the scores; None if it was stopped."""
+        ...
+
+    def loss(self) -> float:
+        """Mean loss of training rows."""
+        ...
+
+
+def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
+    """X, y and weights to grow trees on; None where they lie elsewhere, and the machine has learned from them there."""
+    if elsewhere(X) is None:
+        return X, y, sample_weight
+    return import_module("empirisk.scale.binned").rows_for_trees(machine, elsewhere(X), y, sample_weight)
 
 
 @dataclass
@@ -113,7 +134,7 @@ class Boosted:
 
 
 def boost(
-    rounds: Rounds,
+    rounds: RoundsOfTrees,
     n_estimators: int,
     held: HeldOutRows | None,
     n_iter_no_change: int,
@@ -144,7 +165,7 @@ def boost(
 
 
 def _note(
-    model: Boosted, rounds: Rounds, held: HeldOutRows | None, deadline: Deadline, trees: list[NDArray[np.void]]
+    model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, deadline: Deadline, trees: list[NDArray[np.void]]
 ) -> None:
     """Add a round to the model and to its history."""
     model.rounds.append(trees)
@@ -272,8 +293,14 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             if held.any():
                 scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
                 jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
-            watch = FitCallbacks(self, self.n_estimators, watch_data)
-            model = boost(rounds, self.n_estimators, jury, self.n_iter_no_change, deadline, watch)
+            self._boost(rounds, jury, deadline, watch_data)
+
+    def _boost(
+        self, rounds: RoundsOfTrees, jury: HeldOutRows | None, deadline: Deadline, watch_data: dict[str, Any]
+    ) -> None:
+        """Add rounds, and keep what they have found."""
+        watch = FitCallbacks(self, self.n_estimators, watch_data)
+        model = boost(rounds, self.n_estimators, jury, self.n_iter_no_change, deadline, watch)
         for name, value in model.fitted().items():
             setattr(self, name, value)
         watch.close()
@@ -441,13 +468,16 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
+        found = rows_for_trees(self, X, y, sample_weight)
+        if found is None:  # they were learned from where they are
+            return self
+        X, y, sample_weight = found
         y, several = label_columns(y)
         rows, labels = read_training(self, X, y, self.categorical_features, multi_output=several)
         weights = check_weights(sample_weight, len(labels))
         if several:
             self.classes_, factors = classes_of_columns(labels, weights, self.class_weight), np.ones(len(labels))
-            codes = np.column_stack([numbered(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
+            codes = np.column_stack([class_codes(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
         else:
             self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
         kept = slice(None) if (weights * factors > 0).all() else weights * factors > 0
@@ -585,7 +615,10 @@ n_iter_no_change, max_time, random_state
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
+        found = rows_for_trees(self, X, y, sample_weight)
+        if found is None:  # they were learned from where they are
+            return self
+        X, y, sample_weight = found
         rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
         numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))
