@@ -71,7 +71,9 @@ class ForestParameters:
     max_features: int | float | str | None = "sqrt"
     max_depth: int | None = None
     max_leaf_nodes: int | None = None
+    min_samples_split: float = 2
     min_samples_leaf: float = 1
+    min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
     bootstrap: bool = True
     max_samples: int | float | None = 1.0
@@ -105,6 +107,8 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         rules = np.zeros(1, dtype=RULES)
         depth = check_count("max_depth", self.max_depth, 1, optional=True)
         rules["least"] = check_number("min_samples_leaf", self.min_samples_leaf, 0)
+        rules["split"] = check_number("min_samples_split", self.min_samples_split, 0)
+        rules["least_part"] = check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0, 0.5)
         # A split without gain is a split too, unless a gain is asked for: the next ones may gain.
         rules["least_gain"] = check_number("min_impurity_decrease", self.min_impurity_decrease, 0) or -np.inf
         rules["max_depth"] = np.inf if depth is None else depth
@@ -260,8 +264,10 @@ class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
         Columns that each split looks at: a number, a share, the square root of their number, or all.
     max_depth, max_leaf_nodes : int or None
         Limits of each tree; with a limit on the leaves the best split comes first.
-    min_samples_leaf : float
-        Least weight of a leaf.
+    min_samples_split, min_samples_leaf : float
+        Least weight of a node that is split, and of a leaf; below 1, as a part of the weight of the sample.
+    min_weight_fraction_leaf : float
+        Least weight of a leaf, as a part of the weight of the sample.
     min_impurity_decrease : float
         Least decrease of the mean impurity by a split.
     bootstrap : bool
@@ -417,8 +423,8 @@ class ForestRegressor(RegressorMixin, MultiOutputMixin, Forest):
 
     Parameters
     ----------
-    n_estimators, max_depth, max_leaf_nodes, min_samples_leaf, min_impurity_decrease, bootstrap, max_samples, \
-max_bins, categorical_features, max_time, n_jobs, random_state
+    n_estimators, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
+min_impurity_decrease, bootstrap, max_samples, max_bins, categorical_features, max_time, n_jobs, random_state
         As for `ForestClassifier`. Splits reduce the squared error.
     max_features : int, float, "sqrt" or None
         Columns that each split looks at, a third of them unless said otherwise.
