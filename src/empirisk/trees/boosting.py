@@ -34,6 +34,7 @@ from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.resample import split_groups
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
@@ -85,6 +86,7 @@ class Boosted:
     rounds: list[list[NDArray[np.void]]] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
     reason: str = Ending.FINISHED
+    start: float = 0.0
 
     def fitted(self) -> dict[str, Any]:
         """The attributes of a fitted machine: all trees, round after round, in each round one for every output."""
@@ -112,18 +114,24 @@ class Boosted:
             del self.rounds[int(np.argmin(held)) + 1 :]
 
 
+@dataclass
+class BoostingWork:
+    """The model so far, and how to add rounds to it."""
+
+    rounds: Rounds
+    held: HeldOutRows | None
+    model: Boosted
+
+
 def boost(
-    rounds: Rounds,
-    n_estimators: int,
-    held: HeldOutRows | None,
-    n_iter_no_change: int,
-    deadline: Deadline,
-    watch: FitCallbacks,
+    work: BoostingWork, n_estimators: int, n_iter_no_change: int, deadline: Deadline, watch: FitCallbacks
 ) -> Boosted:
     """Add rounds until one of the limits is reached; the model keeps the best number of them."""
-    model = Boosted(rounds.binning, rounds.baseline)
+    rounds, held, model = work.rounds, work.held, work.model
+    seconds = model.history["seconds"]
+    model.start = deadline.start - (seconds[-1] if seconds else 0.0)
     if held is not None:
-        model.history["validation_loss"] = []
+        model.history.setdefault("validation_loss", [])
     while len(model.rounds) < n_estimators and not deadline():
         watch.begin("round")
         with np.errstate(over="ignore"):  # a loss may overflow far from its minimum
@@ -131,7 +139,7 @@ def boost(
         if trees is None:
             watch.end()
             break
-        _note(model, rounds, held, deadline, trees)
+        _note(model, rounds, held, trees)
         if watch.end(model.fitted):
             model.reason = Ending.CALLBACK
             break
@@ -143,13 +151,11 @@ def boost(
     return model
 
 
-def _note(
-    model: Boosted, rounds: Rounds, held: HeldOutRows | None, deadline: Deadline, trees: list[NDArray[np.void]]
-) -> None:
+def _note(model: Boosted, rounds: Rounds, held: HeldOutRows | None, trees: list[NDArray[np.void]]) -> None:
     """Add a round to the model and to its history."""
     model.rounds.append(trees)
     model.history["loss"].append(rounds.loss())
-    model.history["seconds"].append(time.perf_counter() - deadline.start)
+    model.history["seconds"].append(time.perf_counter() - model.start)
     if held is not None:
         model.history["validation_loss"].append(held.after(trees, rounds.binning))
 
@@ -182,6 +188,7 @@ class BoostingParameters:
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
     max_time: float | None = None
+    warm_start: bool = False
     random_state: Any = None
 
 
@@ -253,7 +260,22 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         ``times`` are the weights as they were given, without those of the classes: whole numbers count rows.
         ``watch_data`` is what callbacks may ask for.
         """
-        plan, random = self._plan(X.shape[1]), generator(self.random_state)
+        plan, warm = self._plan(X.shape[1]), WarmStart[BoostingWork](self, watch_data)
+        with interruptible():
+            deadline = Deadline(self.max_time)
+            work = warm.work or self._begin(X, target, weights, times, plan)
+            work.rounds.stop = deadline
+            watch = FitCallbacks(self, self.n_estimators, watch_data)
+            model = boost(work, self.n_estimators, self.n_iter_no_change, deadline, watch)
+        for name, value in model.fitted().items():
+            setattr(self, name, value)
+        warm.keep(work, model.reason == Ending.FINISHED and self.n_estimators_ == self.n_estimators)
+        watch.close()
+        warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
+
+    def _begin(self, X: Array, target: NDArray, weights: Array, times: Array, plan: BoostingPlan) -> BoostingWork:
+        """The rounds before the first, and the rows that are held out."""
+        random = generator(self.random_state)
         draws, small = self.early_stopping or plan.subsample < 1, TeamGrower.shares(*X.shape) <= 1
         member = equal_rows(X, target)[1] if draws or small else np.arange(len(X))
         if small:  # where weights differ by many orders of magnitude, the rounding of sums decides: not by their order
@@ -261,23 +283,16 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             X, target, weights, times, member = X[order], target[order], weights[order], times[order], member[order]
         held = self._held(member, target, random)
         train = ~held if held.any() else slice(None)
-        with interruptible():
-            deadline = Deadline(self.max_time)
-            objective = self._objective(target[train], weights[train])
-            binning = Binning.of(X[train], weights[train], self.columns_.counts, self.max_bins)
-            groups = np.unique(member[train], return_inverse=True)[1] if draws else member
-            copies = _counts(times[train])
-            rounds = Rounds(X[train], binning, objective, copies, plan, groups, random, deadline)
-            jury = None
-            if held.any():
-                scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
-                jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
-            watch = FitCallbacks(self, self.n_estimators, watch_data)
-            model = boost(rounds, self.n_estimators, jury, self.n_iter_no_change, deadline, watch)
-        for name, value in model.fitted().items():
-            setattr(self, name, value)
-        watch.close()
-        warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
+        objective = self._objective(target[train], weights[train])
+        binning = Binning.of(X[train], weights[train], self.columns_.counts, self.max_bins)
+        groups = np.unique(member[train], return_inverse=True)[1] if draws else member
+        copies = _counts(times[train])
+        rounds = Rounds(X[train], binning, objective, copies, plan, groups, random)
+        jury = None
+        if held.any():
+            scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
+            jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
+        return BoostingWork(rounds, jury, Boosted(binning, rounds.baseline))
 
     # --- predicting -------------------------------------------------------------------------------------------------
 
@@ -359,7 +374,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         Penalty on leaf values.
     subsample : float
         Share of the rows that each round looks at, drawn at random; equal rows are drawn together.
-    max_features : int, float, "sqrt" or None
+    max_features : int, float, "sqrt", "log2" or None
         Columns that each tree looks at, drawn at random.
     max_bins : int
         Intervals into which a numeric column is cut, at most 255.
@@ -383,6 +398,9 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         Rounds to wait.
     max_time : float or None
         Seconds after which the fit ends with the trees that it has.
+    warm_start : bool
+        Whether `fit` keeps its work, so that the next one on the same rows, with more rounds, adds those alone. The
+        machine is the same as without it.
     random_state : int, RandomState or None
         Seed of the draws. The same seed gives the same bits with any number of threads.
 
@@ -544,7 +562,7 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
     learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
 max_bins, categorical_features, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
-n_iter_no_change, max_time, random_state
+n_iter_no_change, max_time, warm_start, random_state
         As for `BoostingClassifier`.
 
     Attributes

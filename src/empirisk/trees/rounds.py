@@ -77,9 +77,10 @@ class Rounds:
         plan: BoostingPlan,
         groups: NDArray[np.intp],
         random: np.random.Generator,
-        stop: Callable[[], bool],
+        stop: Callable[[], bool] = lambda: False,
     ):
         self.X, self.binning, self.objective, self.plan, self.random = X, binning, objective, plan, random
+        self.stop = stop
         self.n_rows, self.n_outputs = len(X), objective.n_outputs
         self.baseline = objective.start()
         self._data = np.empty((self.n_outputs, TIMES + (len(times) > 0), self.n_rows))
@@ -99,11 +100,15 @@ class Rounds:
         large = TeamGrower.shares(self.n_rows, width) > 1
         table = binning.codes(X, by_row=large)
         self._growers = [
-            TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, stop)
+            TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, self._must_stop)
             if large
-            else LoneGrower(binning, table.by_column, plan.monotone, plan.groups, leaves, stop)
+            else LoneGrower(binning, table.by_column, plan.monotone, plan.groups, leaves, self._must_stop)
             for _ in range(growers)
         ]
+
+    def _must_stop(self) -> bool:
+        """Asks ``stop``, which the fit that goes on replaces."""
+        return self.stop()
 
     def loss(self) -> float:
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""

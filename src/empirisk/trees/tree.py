@@ -328,7 +328,7 @@ class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
         Least weight in a leaf, as a part of the weight of all rows.
     min_impurity_decrease : float
         Least gain of a split, as a part of the weight of all rows.
-    max_features : None, int, float or "sqrt"
+    max_features : None, int, float, "sqrt" or "log2"
         How many columns, drawn anew for each node from those that vary there, a split looks at; None for all.
     ccp_alpha : float or "cv"
         Price of a leaf in cost-complexity pruning: 0 prunes nothing, "cv" chooses it by cross-validated error.

@@ -52,12 +52,13 @@ NODE = np.dtype(
 #: One column that is looked at: its number, its bins of present values, whether it holds categories, and +1 (-1) where
 #: predictions may only rise (fall) with it; a bit for each group of columns that it may be split with.
 COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical", "monotone", "groups")])
-#: Rules of growth: what is added to the weight of a child; its least weight, or in boosting its least number of rows,
-#: and as a part of all; the least weight of a node that is split; what a split must gain, and as a part of the node's score; what is added to the weight of a category where
+#: Rules of growth: what is added to the weight of a child; its least weight, or in boosting its least number of rows;
+#: what a split must gain, and as a part of the node's score; what is added to the weight of a category where
 #: categories are ordered; the depth at which nodes stay whole; most leaves, or 0; whether the score is that of entropy;
 #: how many columns a node of a forest looks at. Boosting: units of gradient and curvature, l2 in no units, the rate.
-RULE_NAMES = ["l2", "least", "least_part", "split", "least_gain", "noise", "smoothing", "max_depth", "max_leaf_nodes", "entropy", "columns"]
-RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate"]
+#: Forests: the least weight of a child as a part of all, and of a node that is split.
+RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaf_nodes", "entropy", "columns"]
+RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate", "least_part", "split"]
 RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
 #: The rules, and how far a tree has grown: nodes so far, those that wait for a split. Alone: those searched for one,
 #: and whether rows are counted (else their weight is).

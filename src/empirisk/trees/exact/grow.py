@@ -50,9 +50,10 @@ DONE, SHARE, FULL, PAUSE = range(4)  # why `grow` returned
 
 #: The rules: deepest node; most leaves, or 0: no limit, and nodes are split depth first; columns looked at; words in
 #: the largest set of categories; the criterion; least whole-number weight of a child and of a node that is split,
-#: least gain; what a whole-number weight is to be multiplied by. Then where growing stands: nodes, words, waiting nodes and leaves in use; the phase,
-#: the node that was split, the first of its children, which children may be split, the one in hand, how many columns it
-#: looks at; how many values make a node large, and how many to look at before a pause.
+#: least gain; what a whole-number weight is to be multiplied by. Then where growing stands: nodes, words, waiting nodes
+#: and leaves in use; the phase, the node that was split, the first of its children, which children may be split, the
+#: one in hand, how many columns it looks at; how many values make a node large, and how many to look at before a
+#: pause.
 STATE = np.dtype(
     [(name, np.int64) for name in ("max_depth", "max_leaf_nodes", "max_features", "set_words", "criterion")]
     + [(name, np.float64) for name in ("least", "split", "min_impurity_decrease", "unit")]
@@ -595,7 +596,7 @@ def _state(limits: TreeLimits, counts: NDArray[np.int32], target: ExactTarget, w
 
 
 def _in_units(asked: float, free: float, total: float, unit: float) -> float:
-    """A weight that is asked for, as a whole-number weight: below 1 a part of all; up to ``free`` no rows ask for it."""
+    """A weight that is asked for, as a whole-number weight: below 1 a part of all; up to ``free`` nothing is asked."""
     if asked < 1:
         return float(np.floor(asked * total / unit))
     return asked / unit if asked > free else 0.0
