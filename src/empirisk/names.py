@@ -205,7 +205,7 @@ SPELLINGS: dict[str, dict[Any, str]] = {
     "voting": {"majority": "hard", "mean": "soft"},
     "covariance_type": {"diag": "diagonal"},
     "criterion": {"squared_error": "squared", "absolute_error": "absolute", "log_loss": "entropy"},
-    "init": {"kmeans": "k-means", "random_from_data": "random"},
+    "init": {"kmeans": "k-means", "k-means++": "k-means", "random_from_data": "random"},
     "class_weight": {"balanced_subsample": "balanced"},
     "loss": {"squared_error": "squared", "absolute_error": "absolute", "log_loss": "logistic"},
     "penalty": {"elasticnet": "elastic_net"},

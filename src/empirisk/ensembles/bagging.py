@@ -173,6 +173,12 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
             return self.features_
         return [np.arange(self.n_features_in_)] * len(self.estimators_)
 
+    @property
+    def estimators_features_(self) -> list[NDArray[np.int64]]:
+        """The columns of each member, by scikit-learn's name."""
+        check_is_fitted(self)
+        return self._column_lists()
+
     def _machine(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
 

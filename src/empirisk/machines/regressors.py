@@ -2,12 +2,20 @@
 
 from typing import Any
 
+import numpy as np
+
+from empirisk import state
 from empirisk.contract.arguments import check_flag
 from empirisk.contract.compose import composed
+from empirisk.fits.fit import Fit
 from empirisk.losses import EpsilonInsensitive
 from empirisk.machines.equation import Regressor
 from empirisk.penalties import ElasticNet as ElasticNetPenalty
 from empirisk.penalties import Penalty, Positive
+from empirisk.problem import Problem
+
+#: Rows times squared columns up to which singular values take milliseconds.
+SINGULAR = 10_000_000
 
 
 class _Signed(Regressor):
@@ -33,11 +41,23 @@ class LeastSquares(_Signed):
     ``lstsq``; ``solver=er.solvers.ClosedForm("svd", cutoff=...)`` sets another limit. The parameters and attributes are
     those of `Regressor`, without loss, penalty and C; ``positive=True`` allows no negative weights.
 
+    Attributes
+    ----------
+    rank_, singular_ : int, array
+        Rank and singular values of the centred columns, each row times the square root of its weight, where X is dense
+        and has up to 10^7 / columns^2 rows. All others are those of `Regressor`.
+
     Examples
     --------
     >>> er.LeastSquares().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).coef_.round(6)
     array([2.])
     """
+
+    _state = state.State(rank_=state.optional(state.whole()), singular_=state.optional(state.array("f8", None, low=0)))
+
+    def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
+        super()._keep(problems, fits, C)
+        self.__dict__.update(_singular_values(problems[0]))
 
 
 @composed({"loss": "squared", "penalty": None, "norm": "l2"}, positive=False)
@@ -124,3 +144,19 @@ class SVR(Regressor):
     def loss(self) -> EpsilonInsensitive:
         """The loss with the given epsilon."""
         return EpsilonInsensitive(self.epsilon)
+
+
+def _singular_values(problem: Problem) -> dict[str, Any]:
+    """The attributes rank_ and singular_, where they cost little."""
+    (rows, columns), design = problem.design.shape, problem.design
+    if design.implicit or not design.in_memory or not isinstance(getattr(design, "X", None), np.ndarray):
+        return {}
+    if rows * columns * min(rows, columns) > SINGULAR:
+        return {}
+    roots = np.sqrt(problem.weights)
+    matrix = roots[:, None] * design.columns(slice(None))
+    if problem.intercept:
+        matrix = matrix - np.outer(roots, roots @ matrix) / (roots @ roots)
+    values = np.linalg.svd(matrix, compute_uv=False)
+    limit = max(rows, columns) * np.finfo(float).eps * values.max(initial=0.0)
+    return {"rank_": int((values > limit).sum()), "singular_": values}

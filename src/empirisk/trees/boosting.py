@@ -294,6 +294,12 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
         return BoostingWork(rounds, jury, Boosted(binning, rounds.baseline))
 
+    @property
+    def n_iter_(self) -> int:
+        """``n_estimators_``, by the name that scikit-learn has for rounds."""
+        check_is_fitted(self)
+        return self.n_estimators_
+
     # --- predicting -------------------------------------------------------------------------------------------------
 
     def _scores(self, X: ArrayLike) -> Array:
