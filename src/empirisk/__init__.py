@@ -80,6 +80,7 @@ _HOMES = homes_of(
         "trees.boosting": "BoostingClassifier BoostingRegressor",
         "trees.forest": "ForestClassifier ForestRegressor",
         "trees.tree": "TreeClassifier TreeRegressor",
+        "warming": "warm",
     },
 )
 

@@ -229,7 +229,7 @@ def test_what_the_studio_is_started_with(tmp_path):
     run = open_run(folder.run(start.partition("=")[2]))
     assert run.model.target.name == "species"
     with pytest.raises(EmpiriskError, match="without its table"):
-        run.plan  # noqa: B018
+        run.rows  # noqa: B018
     with pytest.raises(EmpiriskError, match="does not exist"):
         open_source(tmp_path, tmp_path / "nothing.csv")
 

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
-from empirisk.contract.ensemble import numbered, vote_margins
-from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
+from empirisk.contract.ensemble import vote_margins
+from empirisk.contract.inputs import check_weights, class_codes, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags, seeded
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.outputs import LogProbabilities
@@ -59,7 +59,7 @@ class AnyLearner:
     def fit(self, weights: Array, seed: int) -> tuple[Any, NDArray[np.int64]]:
         """A machine for these weights, and the class numbers that it gives the rows."""
         member = seeded(self._machine, seed).fit(self._X, self._y, sample_weight=weights)
-        return member, numbered(np.asarray(member.predict(self._X)), self._classes)
+        return member, class_codes(np.asarray(member.predict(self._X)), self._classes)
 
 
 class TreeLearner:
@@ -238,7 +238,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
             check_consistent_length(table, target)
         weights = check_weights(sample_weight, len(target))
         self.classes_ = sorted_classes(target, weights)
-        labels = numbered(target, self.classes_)
+        labels = class_codes(target, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])
         used = np.flatnonzero(weights)
@@ -349,7 +349,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
             if self._trees:
                 said = said_by_nodes(member.nodes_, table)
             else:
-                said = numbered(np.asarray(member.predict(table)), self.classes_)
+                said = class_codes(np.asarray(member.predict(table)), self.classes_)
             scores[rows, said] += alpha
             yield scores
 
@@ -405,7 +405,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         (votes for y - most votes for another class) / sum of abs(alpha); y f(x) / sum of abs(alpha) for two classes.
         """
         scores = self._scores(X)
-        labels = numbered(column_or_1d(y), self.classes_)
+        labels = class_codes(column_or_1d(y), self.classes_)
         check_consistent_length(scores, labels)
         if (labels < 0).any():
             raise EmpiriskError("y holds classes that were not in the training data; margins need known classes.")

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_time, count_features, sample_part
-from empirisk.contract.ensemble import ClassMembers, Members, numbered
-from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
+from empirisk.contract.ensemble import ClassMembers, Members
+from empirisk.contract.inputs import check_weights, class_codes, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags, seeded
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.outputs import (
@@ -408,7 +408,7 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
             self._fit(table, target, weights, None)
             return self
         self.classes_ = sorted_classes(target, weights)
-        labels = numbered(target, self.classes_)
+        labels = class_codes(target, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         self._fit(table, target, weights, np.where(labels < 0, 0.0, factors[labels]))
         return self
@@ -429,11 +429,11 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
         if isinstance(self.classes_, list):
             return self._answers_about_labels(machine, X, self.classes_)
         if spelled("voting", self.voting) == "hard":
-            labels = numbered(np.asarray(machine.predict(X)), self.classes_)
+            labels = class_codes(np.asarray(machine.predict(X)), self.classes_)
             return (labels[:, None] == np.arange(len(self.classes_))).astype(np.float64)
         shares = np.asarray(machine.predict_proba(X), dtype=np.float64)
         answers = np.zeros((len(shares), len(self.classes_)))
-        answers[:, numbered(machine.classes_, self.classes_)] = shares
+        answers[:, class_codes(machine.classes_, self.classes_)] = shares
         return answers
 
     def _answers_about_labels(self, machine: Any, X: Any, classes: list[NDArray]) -> Array:
@@ -443,7 +443,7 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
         found = []
         for shares, known, names in zip(machine.predict_proba(X), machine.classes_, classes, strict=True):
             part = np.zeros((len(shares), len(names)))
-            part[:, numbered(known, names)] = shares
+            part[:, class_codes(known, names)] = shares
             found.append(part)
         return np.concatenate(found, axis=1)
 

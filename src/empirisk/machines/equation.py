@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import ClassifierMixin, MultiOutputMixin
 from sklearn.callback import with_callbacks
 
@@ -27,8 +26,17 @@ from empirisk.contract.inputs import (
     encode_classes,
     generator,
 )
-from empirisk.contract.multiclass import LABELS, SCHEMES, codes_for, name_of, read, scheme_for, winners
-from empirisk.contract.outputs import in_single_precision
+from empirisk.contract.multiclass import (
+    LABELS,
+    SCHEMES,
+    class_probabilities,
+    codes_for,
+    name_of,
+    read,
+    scheme_for,
+    winners,
+)
+from empirisk.contract.outputs import in_single_precision, label_columns
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable, listed
@@ -207,7 +215,8 @@ class Classifier(ClassifierMixin, Equation):
     penalty : str or Penalty
         "l2", "l1", "elastic_net", "none", or an object of `empirisk.penalties`.
     C : float, "loo", "cv" or Constraint
-        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses). "cv" chooses it by
+        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses, all classes together too), and no
+        penalty for losses that have none. "cv" chooses it by
         cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss). `Constraint` (radius)
         is the constraint form: the sum of losses is minimised subject to R(w) <= radius.
     multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"} or matrix
@@ -320,13 +329,7 @@ class Classifier(ClassifierMixin, Equation):
     def _prepare(self, X, y, sample_weight=None, stream: Stream | None = None) -> tuple[list[Problem], NDArray]:
         loss = self._suitable_loss(self.loss)
         again = stream is not None and stream.again
-        y = y.toarray() if sparse.issparse(y) else y
-        try:
-            several = np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
-        except ValueError as error:
-            raise EmpiriskError(
-                "y holds lists of different lengths; give one label for each row, or a table."
-            ) from error
+        y, several = label_columns(y)
         if again and several != (self.scheme_ == LABELS):
             raise EmpiriskError("y has columns of labels in some calls of partial_fit and classes in others; use one.")
         design, y = self._fit_map(X, y, sample_weight, late=self._late(), again=again, multi_output=several)
@@ -438,16 +441,10 @@ class Classifier(ClassifierMixin, Equation):
         Two classes: the p for which f minimises the expected loss. Softmax: its own. One-vs-rest: normalised. Several
         labels: the probability of each.
         """
-        loss = losses.find(self.loss)
-        f = self._scores(X)
-        if self.scheme_ == "joint":
-            return losses.find(loss.joint_form or loss).link(f)
-        if self.scheme_ == "binary":
-            return np.column_stack([loss.link(-f[:, 0]), loss.link(f[:, 0])])
-        p = loss.link(f)
+        loss, f = losses.find(self.loss), self._scores(X)
         if self.scheme_ == LABELS:
-            return p
-        return p / p.sum(axis=1, keepdims=True)
+            return loss.link(f)
+        return class_probabilities(losses.find(loss.joint_form or loss) if self.scheme_ == "joint" else loss, f)
 
     @available_if(_has_probabilities)
     @blockwise

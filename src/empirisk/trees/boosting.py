@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,8 @@ from empirisk.contract.arguments import (
     count_features,
     weigh_classes,
 )
-from empirisk.contract.elsewhere import blockwise
-from empirisk.contract.ensemble import numbered
-from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.elsewhere import blockwise, elsewhere
+from empirisk.contract.inputs import as_numbers, check_weights, class_codes, generator
 from empirisk.contract.multiclass import winners
 from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
@@ -61,6 +60,29 @@ from empirisk.validation import available_if
 Array = NDArray[np.float64]
 
 MOST_ROWS = 1 << 28  # rows that whole weights may count
+
+
+class RoundsOfTrees(Protocol):
+    """Rounds of boosting, wherever the rows are."""
+
+    binning: Binning
+    baseline: Array
+    stop: Callable[[], bool]
+
+    def add(self) -> list[NDArray[np.void]] | None:
+        """One round: a tree for each output, already added to the scores; None if it was stopped."""
+        ...
+
+    def loss(self) -> float:
+        """Mean loss of training rows."""
+        ...
+
+
+def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
+    """X, y and weights to grow trees on; None where they lie elsewhere, and the machine has learned from them there."""
+    if elsewhere(X) is None:
+        return X, y, sample_weight
+    return import_module("empirisk.scale.binned").rows_for_trees(machine, elsewhere(X), y, sample_weight)
 
 
 @dataclass
@@ -118,9 +140,12 @@ class Boosted:
 class BoostingWork:
     """The model so far, and how to add rounds to it."""
 
-    rounds: Rounds
-    held: HeldOutRows | None
-    model: Boosted
+    rounds: RoundsOfTrees
+    held: HeldOutRows | None = None
+    model: Boosted = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.model = Boosted(self.rounds.binning, self.rounds.baseline)
 
 
 def boost(
@@ -151,7 +176,7 @@ def boost(
     return model
 
 
-def _note(model: Boosted, rounds: Rounds, held: HeldOutRows | None, trees: list[NDArray[np.void]]) -> None:
+def _note(model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, trees: list[NDArray[np.void]]) -> None:
     """Add a round to the model and to its history."""
     model.rounds.append(trees)
     model.history["loss"].append(rounds.loss())
@@ -264,14 +289,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         with interruptible():
             deadline = Deadline(self.max_time)
             work = warm.work or self._begin(X, target, weights, times, plan)
-            work.rounds.stop = deadline
-            watch = FitCallbacks(self, self.n_estimators, watch_data)
-            model = boost(work, self.n_estimators, self.n_iter_no_change, deadline, watch)
-        for name, value in model.fitted().items():
-            setattr(self, name, value)
-        warm.keep(work, model.reason == Ending.FINISHED and self.n_estimators_ == self.n_estimators)
-        watch.close()
-        warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
+            warm.keep(work, self._boost(work, deadline, watch_data))
 
     def _begin(self, X: Array, target: NDArray, weights: Array, times: Array, plan: BoostingPlan) -> BoostingWork:
         """The rounds before the first, and the rows that are held out."""
@@ -292,7 +310,18 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         if held.any():
             scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
             jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
-        return BoostingWork(rounds, jury, Boosted(binning, rounds.baseline))
+        return BoostingWork(rounds, jury)
+
+    def _boost(self, work: BoostingWork, deadline: Deadline, watch_data: dict[str, Any]) -> bool:
+        """Add rounds, and keep what they have found; whether all were added."""
+        work.rounds.stop = deadline
+        watch = FitCallbacks(self, self.n_estimators, watch_data)
+        model = boost(work, self.n_estimators, self.n_iter_no_change, deadline, watch)
+        for name, value in model.fitted().items():
+            setattr(self, name, value)
+        watch.close()
+        warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
+        return model.reason == Ending.FINISHED and self.n_estimators_ == self.n_estimators
 
     @property
     def n_iter_(self) -> int:
@@ -465,13 +494,16 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
+        found = rows_for_trees(self, X, y, sample_weight)
+        if found is None:  # they were learned from where they are
+            return self
+        X, y, sample_weight = found
         y, several = label_columns(y)
         rows, labels = read_training(self, X, y, self.categorical_features, multi_output=several)
         weights = check_weights(sample_weight, len(labels))
         if several:
             self.classes_, factors = classes_of_columns(labels, weights, self.class_weight), np.ones(len(labels))
-            codes = np.column_stack([numbered(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
+            codes = np.column_stack([class_codes(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
         else:
             self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
         kept = slice(None) if (weights * factors > 0).all() else weights * factors > 0
@@ -609,7 +641,10 @@ n_iter_no_change, max_time, warm_start, random_state
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        X, y, sample_weight = import_module("empirisk.scale.binned").rows_for_trees(self, X, y, sample_weight)
+        found = rows_for_trees(self, X, y, sample_weight)
+        if found is None:  # they were learned from where they are
+            return self
+        X, y, sample_weight = found
         rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
         numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))

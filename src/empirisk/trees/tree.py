@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features
-from empirisk.contract.ensemble import numbered
-from empirisk.contract.inputs import as_numbers, check_weights, class_weights, sorted_classes
+from empirisk.contract.inputs import as_numbers, check_weights, class_codes, class_weights, sorted_classes
 from empirisk.contract.outputs import (
     CLASSES,
     LogProbabilities,
@@ -397,7 +396,7 @@ class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
             self._fit(codes, indicators(y, self.classes_).astype(np.float64), weights)
             return self
         self.classes_ = sorted_classes(y, weights)
-        labels = numbered(y, self.classes_)
+        labels = class_codes(y, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])
         self._fit(codes, labels[:, None].astype(np.float64), weights)
@@ -436,7 +435,7 @@ class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
             if labels.shape[1] != len(self.classes_):
                 raise EmpiriskError(f"holdout has {labels.shape[1]} columns of labels, the tree {len(self.classes_)}.")
             return indicators(labels, self.classes_).astype(np.float64)
-        return numbered(column_or_1d(y), self.classes_)[:, None].astype(np.float64)
+        return class_codes(column_or_1d(y), self.classes_)[:, None].astype(np.float64)
 
 
 @dataclass(eq=False, repr=False)

@@ -6,10 +6,12 @@ from typing import Any
 
 from empirisk.errors import LETTERS, EmpiriskError, listed
 from empirisk.studio.playground.expressions import kernel_text
+from empirisk.studio.playground.points import MOST_POINTS
 
 #: Decades of C that the slider covers.
 LOG_C = (-3.0, 4.0)
 MOST_LAYERS, WIDEST = 4, 64  # of a network that is drawn in the time of a thought
+SHOWN_EPOCHS = 40  # steps of its film
 SEED = 0  # of everything drawn at random: the same controls give the same picture
 
 
@@ -149,8 +151,9 @@ def _features(values: Mapping[str, Any]) -> str:
         "polynomial": lambda: f"er.maps.Polynomial({values['degree']})",
         "kernel": lambda: kernel_text(values["kernel"]),
         "network": lambda: (
-            f"er.Network([{values['layers']}], {values['activation']!r}, decay={values['decay']:g}, rate=0.01, "
-            f"epochs={values['epochs']}, n_init=1, look_every={max(values['epochs'] // 40, 1)}, random_state={SEED})"
+            f"er.Network([{values['layers']}], {values['activation']!r}, decay={values['decay']:g}, "
+            f"learning_rate_init=0.01, batch_size={MOST_POINTS}, epochs={values['epochs']}, "
+            f"look_every={max(values['epochs'] // SHOWN_EPOCHS, 1)}, n_init=1, random_state={SEED})"
         ),
     }[values["features"]]()
     return f", features={written}" if written else ""
@@ -160,9 +163,8 @@ def _equation(task: str, values: Mapping[str, Any]) -> str:
     machine = "er.Classifier" if task == "classes" else "er.Regressor"
     loss = values["loss"] if task == "classes" else values["number_loss"]
     solver = "" if values["solver"] == "auto" else f', solver="{values["solver"]}"'
-    if values["solver"] == "dual_ascent":
-        solver = ", solver=er.solvers.DualAscent(passes=1)"
-    limit = ", max_iter=300" if values["solver"] in ("gradient_descent", "sgd", "proximal") else ""
+    solver = SMALL_STEPS.get(values["solver"], solver)
+    limit = ", max_iter=300" if values["solver"] in MANY_STEPS else ""
     return (
         f'{machine}(loss="{loss}", penalty="{values["penalty"]}", C={values["C"]:g}{_features(values)}{solver}{limit})'
     )
@@ -207,6 +209,12 @@ SOLVERS = (
     "sgd",
     "closed_form",
 )
+#: Solvers that take many rows in a step, told to take few: a pass over the rows, or the two pairs that violate most.
+SMALL_STEPS = {
+    "dual_ascent": ", solver=er.solvers.DualAscent(passes=1)",
+    "decomposition": ", solver=er.solvers.Decomposition(size=4)",
+}
+MANY_STEPS = ("gradient_descent", "sgd", "proximal", "decomposition")
 EQUATION = (
     Control(
         "loss",
@@ -275,7 +283,7 @@ FAMILIES = {
                 f"{_of_task('Boosting', task)}(n_estimators={v['trees']}, learning_rate={v['rate']:g}, "
                 f"max_depth={v['depth']}, min_samples_leaf=1, random_state={SEED})"
             ),
-            "trees",
+            "boosting",
         ),
         Family(
             "neighbours",

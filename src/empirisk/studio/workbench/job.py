@@ -13,6 +13,7 @@ from pathlib import Path
 from empirisk.league.events import Event
 from empirisk.league.jobs import Job
 from empirisk.league.request import Request
+from empirisk.studio.workbench.kept import KeptRows
 
 EVENTS, RESULT = "events.jsonl", "result"
 
@@ -23,6 +24,8 @@ def work(folder: Path) -> None:
     with (folder / EVENTS).open("w", encoding="utf-8") as file:
 
         def listen(event: Event) -> None:
+            if event.kind == "done":
+                KeptRows.of(event.about).write(folder)
             file.write(json.dumps(event.to_dict()) + "\n")
             file.flush()
 
