@@ -9,7 +9,6 @@ from empirisk.contract.features import Features
 from empirisk.fits.constraint import Constraint
 from empirisk.losses.base import Loss
 from empirisk.machines.equation import Regressor
-from empirisk.machines.regressors import _Signed
 from empirisk.penalties.base import Penalty
 
 class _Signed(Regressor):
