@@ -52,7 +52,7 @@ def test_every_solver_has_a_problem_it_can_do_and_says_what_it_cannot(name):
     refusals = []
     kernel = GramDesign(er.kernels.Gaussian(), make("squared", "l2", 0.1)[0].design.X)
     for loss in ("squared", "logistic", "hinge", "softmax", "perceptron", er.losses.Power(1.3)):
-        for penalty in ("l2", "l1", "none", er.penalties.GroupL1(2)):
+        for penalty in ("l2", "l1", "none", "positive", er.penalties.GroupL1(2)):
             problem, _ = make(loss, penalty, 0.1)
             refusals.append(solver.refusal(problem))
             if penalty in ("l2", "none"):

@@ -25,7 +25,7 @@ from empirisk.trees.binned.bins import WIDTH, Binning, edge_rows
 from empirisk.trees.binned.levels import PLACE, LevelTree, derive_block, divide_block
 from empirisk.trees.binned.splits import HALF, describe_columns
 from empirisk.trees.binned.together import COARSE, GOLDEN, PART
-from empirisk.trees.boosting import MOST_ROWS
+from empirisk.trees.boosting import MOST_ROWS, BoostingWork
 from empirisk.trees.objectives import Objective
 from empirisk.trees.rounds import WATCHED, BoostingPlan, GrowthRules
 from empirisk.trees.table_columns import note_number_columns
@@ -61,7 +61,7 @@ def fit_boosting(machine: Any, table: BlockedTable) -> None:
     with interruptible():
         deadline = Deadline(machine.max_time)
         rounds = BlockedRounds(machine, table, kept, plan, generator(machine.random_state), deadline)
-        machine._boost(rounds, None, deadline, {"X": None, "y": None, "metadata": {}})
+        machine._boost(BoostingWork(rounds), deadline, {"X": None, "y": None, "metadata": {}})
 
 
 def _times(table: BlockedTable) -> Blocked | None:

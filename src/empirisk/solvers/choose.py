@@ -9,6 +9,7 @@ from empirisk.settings import settings
 from empirisk.solvers.base import EXPLICIT, JOINT, Solver
 from empirisk.solvers.closed.closed_form import ClosedForm
 from empirisk.solvers.closed.factored import Factored
+from empirisk.solvers.closed.non_negative import NonNegative
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
 from empirisk.solvers.columns.working_groups import WorkingGroups
 from empirisk.solvers.corners.envelope import Envelope
@@ -99,6 +100,7 @@ class Row(NamedTuple):
 TABLE = (
     Row(ProximalNewton, in_passes, "rows that are seen in passes: Newton's method on all of them, one pass a step"),
     Row(ClosedForm, always, "squared loss without l1: a linear system"),
+    Row(NonNegative, small, "squared loss, weights that are not negative: linear systems of active sets"),
     Row(Envelope, steep, "curvature without bounds: Newton's method on envelopes of the loss"),
     Row(Newton, always, "smooth loss and penalty: Newton's method"),
     Row(WorkingGroups, many_columns, "norms of groups of many columns: an interior-point method on working sets"),
