@@ -97,7 +97,7 @@ def test_a_backend_that_does_not_start_is_a_sentence_for_networks_and_no_matter_
     monkeypatch.setattr("jax.default_backend", failing)
     monkeypatch.setattr("jax.devices", lambda *_: failing())
     for device in ("auto", "gpu"):
-        with er.config(device=device), pytest.raises(er.errors.EmpiriskError, match="set .* JAX_PLATFORMS=cpu"):
+        with er.config(device=device), pytest.raises(er.errors.EmpiriskError, match=r"set .* JAX_PLATFORMS=cpu"):
             er.Ridge(features=er.Network([2], epochs=1)).fit(X, y)
     with er.config(device="auto"):
         assert accelerator(1e18) is None

@@ -49,7 +49,8 @@ def blockwise(method: Method) -> Method:
         there = elsewhere(X)
         if there is None:
             return method(self, X, *args, **kwargs)
-        named = hasattr(self, "feature_names_in_")
-        return there.map_blocks(lambda block: method(self, block, *args, **kwargs), named)
+        named, name = hasattr(self, "feature_names_in_"), method.__name__
+        # By its name: what this method itself refers to may not be such that it can be sent to workers.
+        return there.map_blocks(lambda block: getattr(self, name)(block, *args, **kwargs), named)
 
     return call  # type: ignore[return-value]

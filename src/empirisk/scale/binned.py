@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.contract.elsewhere import elsewhere
+from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.errors import Unsuitable
 from empirisk.extras import data_frame
+from empirisk.scale.boosting import fit_boosting
 from empirisk.scale.disk import Disk
 from empirisk.scale.table import BlockedTable
 from empirisk.settings import require, settings
@@ -21,17 +22,20 @@ from empirisk.trees.binned.together import TeamGrower
 
 #: The share of the memory budget that rows may take to be kept as they are.
 WHOLE_SHARE = 4
+#: What boosting in memory keeps of a row beside its bins: gradient, curvature, score, target, weight, two buffers.
+ROW_BYTES = 64
 
 
-def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """X, y and weights as they are where they are in memory; of files, the rows where they fit, else to be binned."""
-    there = elsewhere(X)
-    if there is None:
-        return X, y, sample_weight
+def rows_for_trees(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
+    """The rows in memory where they fit, else to be binned; None where the machine has learned from them in blocks.
+
+    That is so on a cluster, and where the bins and what is known of each row beside them would not fit into memory.
+    """
     table = there.table(y, sample_weight).counting()
     place, name = table.place, type(machine).__name__
-    if not isinstance(place, Disk):
-        raise Unsuitable(f"{name} needs its rows in memory or in files; write X to Parquet files, and use er.scan.")
+    if not isinstance(place, Disk) or place.count * (2 * table.rows.shape[1] + ROW_BYTES) > settings().memory:
+        fit_boosting(machine, table)
+        return None
     weights, targets = place.gathered(table.weights), _labels(table)
     whole = 8 * place.count * table.rows.shape[1] <= settings().memory // WHOLE_SHARE
     draws = machine.early_stopping or machine.subsample < 1

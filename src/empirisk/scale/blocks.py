@@ -86,14 +86,14 @@ class Place(RowSpace):
         call = BlockCall(function, tuple(each.read for each in inputs), outputs, combine is not None)
         handles = [[None] * len(self.lengths) if each.base is None else each.base for each in inputs]
         kept, combined = self._run(call, list(zip(*handles, strict=True)), combine)
-        found = tuple(Blocked(self, base, width) for base, width in kept)
+        found = tuple(Blocked(self, *vector) for vector in kept)
         found = found if combine is None else (*found, combined)
         return found[0] if len(found) == 1 else found
 
     def _run(
         self, call: BlockCall, handles: list[tuple], combine: Callable[[Any, Any], Any] | None
-    ) -> tuple[list[tuple[list, tuple[int, ...]]], Any]:
-        """`run` on the handles of the inputs of each block: handles and width of outputs, and the combined value."""
+    ) -> tuple[list[tuple], Any]:
+        """`run` on the handles of the inputs of each block: what makes `Blocked` of outputs, and the combined value."""
         raise NotImplementedError
 
     def like(self, lengths: Sequence[int]) -> Place:
@@ -113,7 +113,7 @@ class Place(RowSpace):
             bases = [each.base or [None] * len(counts) for each in (vector, mask)]
             (kept,), _ = self._run(call, list(zip(*bases, strict=True)), None)
             kind = TableRows if isinstance(vector, TableRows) else Blocked
-            return kind(there, [kept[0][number] for number in filled], kept[1])
+            return kind(there, [kept[0][number] for number in filled], *kept[1:])
 
         return choose
 
@@ -139,7 +139,7 @@ class Place(RowSpace):
         return self.run(function, *vectors, outputs=outputs)
 
     def take(self, vector, chosen):
-        return np.concatenate(self.run(lambda part: [part[chosen]], vector, combine=chained))
+        return np.concatenate(self.run(lambda part: [np.array(part[chosen])], vector, combine=chained))
 
     def constant(self, value):
         return ConstantVector(self, value)
@@ -213,10 +213,12 @@ class Blocked(NDArrayOperatorsMixin):
     """
 
     #: From the handle of a block and its length to an array.
-    read: Callable[[Any, int], Any] = staticmethod(as_it_is)
+    read: Callable[[Any, int], Any]
 
-    def __init__(self, place: Place, base: Any, width: tuple[int, ...] = ()):
-        self.place, self.base = place, base
+    def __init__(
+        self, place: Place, base: Any, width: tuple[int, ...] = (), read: Callable[[Any, int], Any] = as_it_is
+    ):
+        self.place, self.base, self.read = place, base, read
         self.shape = (place.count, *width)
         self.ndim, self.dtype = len(self.shape), np.dtype(np.float64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,8 @@ def _first_means(machine: Any, table: BlockedTable) -> Array:
         return np.array(machine.init, dtype=np.float64)
     X, _, weights = table.sample()
     start = clone(machine).set_params(features=None, batch_size=None)
-    return start.fit(X, sample_weight=weights).cluster_centers_
+    with warnings.catch_warnings(action="ignore"):  # a start need not converge
+        return start.fit(X, sample_weight=weights).cluster_centers_
 
 
 def _round_of(centres: Array) -> Any:
@@ -77,7 +79,8 @@ def fit_mixture(machine: Any, there: RowsElsewhere, sample_weight: Any) -> None:
     deadline = Deadline(machine.max_time)
     table = there.table(None, sample_weight).counting()
     X, _, weights = table.sample()
-    start = clone(machine).fit(X, sample_weight=weights)
+    with warnings.catch_warnings(action="ignore"):  # a start need not converge
+        start = clone(machine).fit(X, sample_weight=weights)
     columns = _column_moments(table)
     form, floor, history, mixture = machine.covariance_type, machine.reg_covar, [], start._last()
     here = Moments(X[:1], weights[:1], form, floor, columns)

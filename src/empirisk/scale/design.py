@@ -92,10 +92,9 @@ class BlockedDesign(Design):
     def rows(self, chosen):
         if isinstance(chosen, Blocked):
             return BlockedDesign(cast(TableRows, self.place.filtered(chosen)(self.rows_there)), self.shift)
-        # Some rows of every block, in memory.
-        return DenseDesign(
-            np.concatenate(self.place.run(lambda X: [X[chosen]], self.rows_there, combine=chained)), self.shift
-        )
+        # Some rows of every block, in memory: copies, for a view would keep its block.
+        some = self.place.run(lambda X: [np.array(X[chosen])], self.rows_there, combine=chained)
+        return DenseDesign(np.concatenate(some), self.shift)
 
     def centred(self):
         def ends(X: Array) -> tuple[Array, Array]:

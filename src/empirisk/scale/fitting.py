@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.contract.inputs import class_weights, require_two
@@ -65,18 +66,25 @@ def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) 
     return machine._problems(loss, design, [table.targets()], table.weights)
 
 
+def numbered_classes(machine: Any, table: BlockedTable) -> tuple[NDArray[Any], Blocked, Blocked]:
+    """The classes, the number of every row's class, and the weights of the rows with those of the classes."""
+    (classes, codes), weights = table.classes(), table.weights
+    if machine.class_weight is not None:
+        totals = total_weights(table.place, codes, weights, len(classes))
+        factors = class_weights(machine.class_weight, classes, np.arange(len(classes)), totals)
+        weights = table.place.run(
+            lambda codes, weights: weights * factors[codes.astype(int)], codes, weights, outputs=1
+        )
+    return classes, codes, weights
+
+
 def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> list[Problem]:
-    loss, place, weights = machine._suitable_loss(machine.loss), table.place, table.weights
-    machine.classes_, codes = table.classes()
+    loss, place = machine._suitable_loss(machine.loss), table.place
+    machine.classes_, codes, weights = numbered_classes(machine, table)
     count = len(machine.classes_)
     require_two(machine.classes_, type(machine).__name__)
-    numbers = np.arange(count)
-    if machine.class_weight is not None:
-        totals = total_weights(place, codes, weights, count)
-        factors = class_weights(machine.class_weight, machine.classes_, numbers, totals)
-        weights = place.run(lambda codes, weights: weights * factors[codes.astype(int)], codes, weights, outputs=1)
     # The targets of one row of each class tell those of all rows.
-    loss, targets = machine._code(loss, numbers, count)
+    loss, targets = machine._code(loss, np.arange(count), count)
     problems: list[Problem] = []
     for values in targets:
         target = place.run(lambda codes, values=values: values[codes.astype(int)], codes, outputs=1)

@@ -68,12 +68,17 @@ class BlockedTable:
 
     def counting(self) -> BlockedTable:
         """The table without the rows of weight zero."""
+        return self.counting_with(None)[0]
+
+    def counting_with(self, vector: Blocked | None) -> tuple[BlockedTable, Blocked | None]:
+        """The table without the rows of weight zero, and a vector without their entries."""
         if self.weights.min() > 0:
-            return self
+            return self, vector
         mask = self.place.run(lambda weights: (weights > 0).astype(float), self.weights, outputs=1)
         choose = self.place.filtered(mask)
         y = None if self.y is None else choose(self.y)
-        return replace(self, rows=choose(self.rows), y=y, weights=choose(self.weights))
+        rest = replace(self, rows=choose(self.rows), y=y, weights=choose(self.weights))
+        return rest, None if vector is None else choose(vector)
 
     def classes(self) -> tuple[NDArray[Any], Blocked]:
         """The sorted classes, and the number of every row's class among them."""
