@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from empirisk.errors import MissingExtra
+from empirisk.extras import need
 from empirisk.settings import settings
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def accelerator(work: float) -> Device | None:
     wanted = settings().device
     if wanted.partition(":")[0] == "cpu" or (wanted == "auto" and (work < WORTH_SENDING or not _may_see_one())):
         return None
-    if find_spec("jax") is None:
-        raise MissingExtra(f"device={wanted!r} needs JAX; install with: pip install 'empirisk[nets]'.")
-    return import_module(DEVICES).chosen(wanted)
+    return _devices(f"device={wanted!r}").chosen(wanted)
 
 
 def rows_on_device(X: Any) -> Any:
@@ -48,7 +46,12 @@ def rows_on_device(X: Any) -> Any:
     in_memory = X.__dlpack_device__()[0] == IN_MEMORY
     if in_memory and not settings().device.startswith("jax:"):
         return None
-    return import_module(DEVICES).adopted(X)
+    return _devices("X on a device").adopted(X)
+
+
+def _devices(what: str) -> Any:
+    need(what, "nets", "jax")
+    return import_module(DEVICES)
 
 
 def _may_see_one() -> bool:

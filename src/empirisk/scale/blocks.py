@@ -79,23 +79,23 @@ class Place:
         value for the block; those of all blocks are combined in a fixed order. The result is a tuple of the former and
         the latter, or the only one of them.
         """
-        if any(isinstance(each, Rows) for each in inputs):
+        if any(isinstance(each, TableRows) for each in inputs):
             self.passes += 1
-        constants = [each.value[None] for each in inputs if isinstance(each, Constant)]
+        constants = [each.value[None] for each in inputs if isinstance(each, ConstantVector)]
         if outputs == 1 and combine is None and len(constants) == len(inputs):
             # A function of numbers that are the same everywhere is the same everywhere.
-            return Constant(self, np.asarray(function(*constants))[0])
+            return ConstantVector(self, np.asarray(function(*constants))[0])
         call = BlockCall(function, tuple(each.read for each in inputs), outputs, combine is not None)
         handles = [[None] * len(self.lengths) if each.base is None else each.base for each in inputs]
         kept, combined = self._run(call, list(zip(*handles, strict=True)), combine)
-        found = tuple(Blocked(self, base, width) for base, width in kept)
+        found = tuple(Blocked(self, *vector) for vector in kept)
         found = found if combine is None else (*found, combined)
         return found[0] if len(found) == 1 else found
 
     def _run(
         self, call: BlockCall, handles: list[tuple], combine: Callable[[Any, Any], Any] | None
-    ) -> tuple[list[tuple[list, tuple[int, ...]]], Any]:
-        """`run` on the handles of the inputs of each block: handles and width of outputs, and the combined value."""
+    ) -> tuple[list[tuple], Any]:
+        """`run` on the handles of the inputs of each block: what makes `Blocked` of outputs, and the combined value."""
         raise NotImplementedError
 
     def like(self, lengths: Sequence[int]) -> Place:
@@ -109,13 +109,13 @@ class Place:
         there = self.like([counts[number] for number in filled])
 
         def choose(vector: Blocked) -> Blocked:
-            if isinstance(vector, Constant):
-                return Constant(there, vector.value)
+            if isinstance(vector, ConstantVector):
+                return ConstantVector(there, vector.value)
             call = BlockCall(lambda part, mask: part[mask > 0], (vector.read, mask.read), 1, False, resized=True)
             bases = [each.base or [None] * len(counts) for each in (vector, mask)]
             (kept,), _ = self._run(call, list(zip(*bases, strict=True)), None)
-            kind = Rows if isinstance(vector, Rows) else Blocked
-            return kind(there, [kept[0][number] for number in filled], kept[1])
+            kind = TableRows if isinstance(vector, TableRows) else Blocked
+            return kind(there, [kept[0][number] for number in filled], *kept[1:])
 
         return choose
 
@@ -167,10 +167,12 @@ class Blocked(NDArrayOperatorsMixin):
     """
 
     #: From the handle of a block and its length to an array.
-    read: Callable[[Any, int], Any] = staticmethod(as_it_is)
+    read: Callable[[Any, int], Any]
 
-    def __init__(self, place: Place, base: Any, width: tuple[int, ...] = ()):
-        self.place, self.base = place, base
+    def __init__(
+        self, place: Place, base: Any, width: tuple[int, ...] = (), read: Callable[[Any, int], Any] = as_it_is
+    ):
+        self.place, self.base, self.read = place, base, read
         self.shape = (place.count, *width)
         self.ndim, self.dtype = len(self.shape), np.dtype(np.float64)
 
@@ -201,7 +203,7 @@ class Blocked(NDArrayOperatorsMixin):
             left, right = args
             return self.place.run(lambda a, b: int(not np.array_equal(a, b)), left, right, combine=add) == 0
         if function is np.zeros_like:
-            return Constant(self.place, np.zeros(self.shape[1:]))
+            return ConstantVector(self.place, np.zeros(self.shape[1:]))
         return NotImplemented
 
     def sum(self, axis: int | None = None) -> Any:
@@ -233,14 +235,14 @@ def left_behind() -> LeftBehind:
     return LeftBehind()
 
 
-class Rows(Blocked):
+class TableRows(Blocked):
     """The rows of the table: what a pass reads."""
 
 
-class Mapped(Rows):
+class Mapped(TableRows):
     """Rows after a map, which is applied each time that a block is read."""
 
-    def __init__(self, rows: Rows, transform: Callable[[NDArray], NDArray], width: int):
+    def __init__(self, rows: TableRows, transform: Callable[[NDArray], NDArray], width: int):
         super().__init__(rows.place, rows.base, (width,))
         self.read = _Transformed(rows.read, transform)
 
@@ -254,7 +256,7 @@ class _Transformed:
         return np.asarray(self.transform(self.read(handle, length)), dtype=np.float64)
 
 
-class Constant(Blocked):
+class ConstantVector(Blocked):
     """The row vector with the same entry, or the same row of entries, everywhere."""
 
     def __init__(self, place: Place, value: Any):
@@ -304,10 +306,10 @@ class BlockedRows(RowSpace):
         return self.place.run(function, *vectors, outputs=outputs)
 
     def take(self, vector, chosen):
-        return np.concatenate(self.place.run(lambda part: [part[chosen]], vector, combine=chained))
+        return np.concatenate(self.place.run(lambda part: [np.array(part[chosen])], vector, combine=chained))
 
     def constant(self, value):
-        return Constant(self.place, value)
+        return ConstantVector(self.place, value)
 
     def extremes(self, vector):
         return extremes(vector)

@@ -9,7 +9,7 @@ import numpy as np
 
 from empirisk.lazy import lazy
 from empirisk.linalg.design import Array, DenseDesign, Design, local_sums
-from empirisk.scale.blocks import Blocked, BlockedRows, Rows, add, chained, left_behind
+from empirisk.scale.blocks import Blocked, BlockedRows, TableRows, add, chained, left_behind
 
 
 class BlockedDesign(Design):
@@ -25,7 +25,7 @@ class BlockedDesign(Design):
 
     in_memory = False
 
-    def __init__(self, rows: Rows, shift: Array | None = None):
+    def __init__(self, rows: TableRows, shift: Array | None = None):
         self.rows_there, self.place, self.shift = rows, rows.place, shift
         self.shape = (rows.shape[0], rows.shape[1])
 
@@ -92,11 +92,10 @@ class BlockedDesign(Design):
 
     def rows(self, chosen):
         if isinstance(chosen, Blocked):
-            return BlockedDesign(cast(Rows, self.place.filtered(chosen)(self.rows_there)), self.shift)
-        # Some rows of every block, in memory.
-        return DenseDesign(
-            np.concatenate(self.place.run(lambda X: [X[chosen]], self.rows_there, combine=chained)), self.shift
-        )
+            return BlockedDesign(cast(TableRows, self.place.filtered(chosen)(self.rows_there)), self.shift)
+        # Some rows of every block, in memory: copies, for a view would keep its block.
+        some = self.place.run(lambda X: [np.array(X[chosen])], self.rows_there, combine=chained)
+        return DenseDesign(np.concatenate(some), self.shift)
 
     def centred(self):
         def ends(X: Array) -> tuple[Array, Array]:

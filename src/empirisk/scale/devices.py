@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -109,9 +109,21 @@ def _nearest() -> Any:
     return device_nearest
 
 
+def default_platform() -> str:
+    """Where JAX computes by itself ("cpu", "gpu" or "tpu"); a sentence where none of its backends starts."""
+    try:
+        return jax.default_backend()
+    except RuntimeError as error:  # a plugin for devices is installed, and there is none
+        why = str(error).partition("(you may")[0].strip()
+        raise EmpiriskError(
+            f"JAX does not start: {why}; set the environment variable JAX_PLATFORMS=cpu to compute on the processor."
+        ) from None
+
+
 def find(wanted: str) -> Any:
     """The device of JAX with a name such as "gpu", "gpu:1" or "jax:cpu"."""
     platform, _, number = wanted.removeprefix(FORCED).partition(":")
+    default_platform()
     try:
         return jax.devices(platform)[int(number or 0)]
     except (RuntimeError, IndexError, ValueError):
@@ -120,10 +132,12 @@ def find(wanted: str) -> Any:
 
 
 def chosen(wanted: str) -> Device | None:
-    """The device of a name; of "auto" the first accelerator, and None where there is none."""
-    if wanted == "auto":
-        return None if jax.default_backend() == "cpu" else _device(jax.devices()[0])
-    return _device(find(wanted))
+    """The device of a name; of "auto" the first accelerator, and None where there is none, or JAX does not start."""
+    if wanted != "auto":
+        return _device(find(wanted))
+    with suppress(EmpiriskError):
+        return None if default_platform() == "cpu" else _device(jax.devices()[0])
+    return None
 
 
 def adopted(X: Any) -> Any:

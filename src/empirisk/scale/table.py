@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from empirisk.contract.inputs import LARGEST
 from empirisk.errors import EmpiriskError
-from empirisk.scale.blocks import Blocked, Constant, Mapped, Place, Rows, add, chained
+from empirisk.scale.blocks import Blocked, ConstantVector, Mapped, Place, TableRows, add, chained
 from empirisk.settings import settings
 
 #: The type of targets that are numbers.
@@ -23,7 +23,7 @@ SAMPLE_ROWS, SAMPLE_SHARE = 100_000, 16
 
 
 @dataclass(frozen=True)
-class Table:
+class BlockedTable:
     """Rows in blocks, with their targets and weights.
 
     Attributes
@@ -42,7 +42,7 @@ class Table:
         The names of the columns.
     """
 
-    rows: Rows
+    rows: TableRows
     y: Blocked | None
     weights: Blocked
     labels: NDArray[Any] | None = None
@@ -60,14 +60,19 @@ class Table:
             raise EmpiriskError("y is missing: name the column of the targets, as in er.scan(files, target='y').")
         return self.y
 
-    def counting(self) -> Table:
+    def counting(self) -> BlockedTable:
         """The table without the rows of weight zero."""
+        return self.counting_with(None)[0]
+
+    def counting_with(self, vector: Blocked | None) -> tuple[BlockedTable, Blocked | None]:
+        """The table without the rows of weight zero, and a vector without their entries."""
         if self.weights.min() > 0:
-            return self
+            return self, vector
         mask = self.place.run(lambda weights: (weights > 0).astype(float), self.weights, outputs=1)
         choose = self.place.filtered(mask)
         y = None if self.y is None else choose(self.y)
-        return replace(self, rows=choose(self.rows), y=y, weights=choose(self.weights))
+        rest = replace(self, rows=choose(self.rows), y=y, weights=choose(self.weights))
+        return rest, None if vector is None else choose(vector)
 
     def classes(self) -> tuple[NDArray[Any], Blocked]:
         """The sorted classes, and the number of every row's class among them."""
@@ -98,7 +103,7 @@ class Table:
         X, weights, *y = (np.concatenate(each) for each in zip(*found, strict=True))
         return X, y[0] if y else None, weights
 
-    def mapped(self, transform: Callable[[NDArray], Any]) -> Table:
+    def mapped(self, transform: Callable[[NDArray], Any]) -> BlockedTable:
         """The table after a map, which is applied to each block as it is read."""
         first = self.place.run(_few, self.rows, combine=chained)
         width = int(_dense(transform(np.concatenate(first)[:2])).shape[1])
@@ -141,7 +146,7 @@ def checked_weights(weights: Blocked) -> Blocked:
 
 def ones(place: Place) -> Blocked:
     """The weight one for every row."""
-    return Constant(place, 1.0)
+    return ConstantVector(place, 1.0)
 
 
 def total_weights(place: Place, codes: Blocked, weights: Blocked, classes: int) -> NDArray:

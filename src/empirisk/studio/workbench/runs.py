@@ -122,8 +122,9 @@ class Runs:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                text=True,
+                encoding="utf-8",
                 start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same, in Windows
             )
 
     def _end(self, name: str) -> None:
