@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, did_you_mean
+from empirisk.extras import missing
 
 #: Kernel machines on more rows than this work on Nystrom features: those that factor the whole matrix, and those that
 #: look at parts of it. Under a limit of time, which stops them, the latter are tried on more.
@@ -184,8 +184,9 @@ def _few_rows(size: Size) -> str:
 
 
 def _needs_network(size: Size) -> str:
-    if any(find_spec(package) is None for package in ("jax", "optax")):
-        return "it needs JAX and Optax; install with: pip install 'empirisk[nets]'"
+    lacking = missing("it", "nets", "jax", "optax")
+    if lacking is not None:
+        return lacking
     if size.rows < NETWORK_ROWS:
         return f"it needs at least {NETWORK_ROWS} rows"
     return "it needs a dense table, and this one is sparse" if size.sparse else ""

@@ -16,7 +16,7 @@ from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.seasons import seasonal_naive
 from empirisk.league.split import rare_class
-from empirisk.notebook import Report, html
+from empirisk.notebook import HtmlReport, html
 from empirisk.report.words import error_of
 
 LEAST_TAKEN = 10  # rows with the highest scores that are looked at for a rare class
@@ -165,7 +165,7 @@ class Learned:
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
 
-    def report(self, path: str | Path | None = None) -> Report:
+    def report(self, path: str | Path | None = None) -> HtmlReport:
         """The report: a page that a notebook shows, and ``open()`` a browser; ``path`` is where to write it too.
 
         >>> er.learn("iris", machines=["centroid"]).report()
@@ -173,7 +173,7 @@ class Learned:
         """
         from empirisk.report.page import page  # what draws takes a while to import
 
-        found = Report(f"{self.name}: {self.target}", page(self))
+        found = HtmlReport(f"{self.name}: {self.target}", page(self))
         if path is not None:
             found.save(path)
         return found

@@ -3,18 +3,14 @@
 The one room that imports JAX and Optax. Without them the rest of the library works as before.
 """
 
-from importlib.util import find_spec
+from empirisk.extras import need
 
-from empirisk.errors import MissingExtra
+need("A network", "nets", "jax", "optax")
 
-_missing = [name for name in ("jax", "optax") if find_spec(name) is None]
-if _missing:
-    raise MissingExtra(f"Networks need {' and '.join(_missing)}; install with: pip install 'empirisk[nets]'.")
-
-from empirisk.nets.augment import Crop, Masking, Mirror, Noise, Scale, Shift  # noqa: E402
-from empirisk.nets.composite import Branch, Residual  # noqa: E402
-from empirisk.nets.enlarging import ConvTranspose, Reshape, Upsample  # noqa: E402
-from empirisk.nets.experiments import (  # noqa: E402
+from empirisk.nets.augment import Crop, Masking, Mirror, Noise, Scale, Shift
+from empirisk.nets.composite import Branch, Residual
+from empirisk.nets.enlarging import ConvTranspose, Reshape, Upsample
+from empirisk.nets.experiments import (
     Tickets,
     WidthCurve,
     boolean_network,
@@ -22,7 +18,7 @@ from empirisk.nets.experiments import (  # noqa: E402
     lottery_tickets,
     width_curve,
 )
-from empirisk.nets.layers import (  # noqa: E402
+from empirisk.nets.layers import (
     Activation,
     BatchNorm,
     Conv,
@@ -35,8 +31,8 @@ from empirisk.nets.layers import (  # noqa: E402
     MaxPool,
     MeanPool,
 )
-from empirisk.nets.tangent import Tangent  # noqa: E402
-from empirisk.nets.transfer import read_weights  # noqa: E402
+from empirisk.nets.tangent import Tangent
+from empirisk.nets.transfer import read_weights
 
 __all__ = [
     "Activation",

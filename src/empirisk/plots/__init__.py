@@ -6,8 +6,10 @@ Names are imported when they are first used, so that nothing loads Matplotlib be
 from importlib import import_module
 
 from empirisk import homes_of
+from empirisk.extras import need
 from empirisk.places import lead_matplotlib
 
+need("A view", "plots", "matplotlib")
 lead_matplotlib()
 #: The file of each view; ``make stubs`` tells type checkers.
 _HOMES = homes_of(

@@ -33,7 +33,7 @@ SEASONS = (4, 7, 12, 24, 48, 52, 168, 365)
 #: Autocorrelation of the changes from which a season is one, the share of the best that is as good, and the times that
 #: it must have been seen.
 CLEAR, NEARLY, MIN_TIMES = 0.3, 0.8, 3
-WORKDAYS, MONTHS, MONTH_DAYS = 5, 12, 31
+WORKDAYS, MONTHS, MONTH_DAYS = 5, 12, 31  # the days of the longest month
 EPOCH = datetime(1970, 1, 1)
 #: Parts of a date as Polars writes them; years that must have been seen for the month to tell something.
 PARTS, MIN_YEARS = {"hour": "%H", "weekday": "%A", "month": "%B"}, 2
