@@ -1,6 +1,7 @@
 """empirisk studio: learning in the browser, on this machine."""
 
 import socket
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +38,8 @@ def command(
         say(f"Open {address}" if len(announced) == 1 else f"Another browser may open {address}")
 
     with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # there two programs could take the same port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((LOOPBACK, port))
         except OSError as error:

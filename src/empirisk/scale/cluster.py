@@ -53,9 +53,6 @@ class DaskCluster(Place):
         super().__init__(lengths)
         self.client, self.received = client, 0
 
-    def __reduce__(self):
-        return object, ()
-
     def like(self, lengths):
         return DaskCluster(self.client, lengths)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -65,33 +64,32 @@ class BlockFile:
     def __init__(self, folder: Folder, path: Path):
         self.folder, self.path = folder, path
         self._end, self._lock = 0, Lock()
-        self._number = os.open(path, os.O_RDWR | os.O_CREAT)
-        finalize(self, _discard, self._number, path)
+        path.touch()
+        finalize(self, path.unlink, True)
 
     def append(self, block: NDArray) -> FileBlock:
         """Write a block, and say where it is."""
         block = np.ascontiguousarray(block)
         with self._lock:
             start, self._end = self._end, self._end + block.nbytes
-        data, done = _bytes(block), 0
-        while done < block.nbytes:
-            done += os.pwrite(self._number, data[done:], start + done)
+        with self.path.open("r+b", buffering=0) as file:  # each thread has its own place in the file
+            file.seek(start)
+            data, done = _bytes(block), 0
+            while done < block.nbytes:
+                done += file.write(data[done:])
         return FileBlock(self, start, block.shape, block.dtype)
 
     def load(self, start: int, out: NDArray) -> None:
         """Fill an array with what was written there."""
-        data, done = _bytes(out), 0
-        while done < out.nbytes:
-            done += os.preadv(self._number, [data[done:]], start + done)
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(start)
+            data, done = _bytes(out), 0
+            while done < out.nbytes:
+                done += file.readinto(data[done:])
 
 
 def _bytes(array: Any) -> memoryview:
     return memoryview(array).cast("B") if array.size else memoryview(b"")
-
-
-def _discard(number: int, path: Path) -> None:
-    os.close(number)
-    path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
