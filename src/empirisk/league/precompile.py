@@ -93,6 +93,7 @@ class PrecompileProcesses:
         for process in self.running:
             with suppress(OSError):
                 process.stdin.close()  # type: ignore[union-attr]
+            Thread(target=process.wait, daemon=True).start()  # so that nothing is left of it
 
 
 def nothing_compiled() -> bool:
@@ -103,11 +104,10 @@ def nothing_compiled() -> bool:
 
 
 def _send(process: subprocess.Popen, jobs: list[tuple]) -> None:
-    """Hand the jobs over, and wait for the end of the process, so that nothing is left of it."""
+    """Hand the jobs over."""
     with suppress(OSError, ValueError):  # it has ended, or is to end
         pickle.dump(jobs, process.stdin)  # type: ignore[arg-type]
         process.stdin.flush()  # type: ignore[union-attr]
-    process.wait()
 
 
 def main() -> None:
