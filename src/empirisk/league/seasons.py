@@ -58,6 +58,16 @@ class Backtest(NamedTuple):
         errors = np.sqrt(np.mean((self.truth - self.said) ** 2, axis=0))
         return np.maximum.accumulate(np.maximum(errors / max(errors[0], np.finfo(float).tiny), 1.0))
 
+    @property
+    def told(self) -> list[int]:
+        """The steps ahead that are told of: 1, 2, 4, 8 and so on, and the last.
+
+        >>> Backtest(*np.zeros((3, 2, 12))).told
+        [1, 2, 4, 8, 12]
+        """
+        ahead = self.truth.shape[1]
+        return sorted({*(2**k for k in range(ahead.bit_length()) if 2**k <= ahead), ahead})
+
 
 def backtest(plan: Plan, pipeline: Pipeline) -> Backtest | None:
     """Forecasts of a fitted pipeline from moments of the test; None where it has too few of them."""
@@ -87,13 +97,3 @@ def backtest(plan: Plan, pipeline: Pipeline) -> Backtest | None:
     back = history.season * (steps // history.season + 1)
     here = origins[:, None] + steps
     return Backtest(history.values[here], said, history.values[np.maximum(here - back, 0)])
-
-
-def steps_told(found: Backtest) -> list[int]:
-    """The steps ahead that are told of: 1, 2, 4, 8 and so on, and the last.
-
-    >>> steps_told(Backtest(*np.zeros((3, 2, 12))))
-    [1, 2, 4, 8, 12]
-    """
-    ahead = found.truth.shape[1]
-    return sorted({*(2**k for k in range(ahead.bit_length()) if 2**k <= ahead), ahead})

@@ -9,7 +9,6 @@ from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
 from empirisk.formats import count, metric_name, number, shown
-from empirisk.league.seasons import steps_told
 from empirisk.report.figures import picture
 from empirisk.report.page_blocks import Cell, Chooser, Figure, Figures, Paragraph, Section, Table
 from empirisk.report.words import error_of, named
@@ -77,7 +76,7 @@ def ahead(learned: Any) -> Table:
     """How far forecasts are off, by how far ahead they look, beside the last season again and again."""
     name, size = error_of(learned.metric)
     rows = []
-    for step in steps_told(learned.backtest):
+    for step in learned.backtest.told:
         truth, said, naive = (part[:, step - 1] for part in learned.backtest)
         rows.append([Cell(str(step), step), _number(size(truth, said)), _number(size(truth, naive))])
     caption = f"Forecasts that begin at {len(learned.backtest.truth)} moments of the test: {name}"
