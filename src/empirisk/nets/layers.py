@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -164,6 +165,7 @@ class Dense(Layer):
         return x.reshape(len(x), -1) @ weights[place + "weight"] + weights[place + "bias"]
 
 
+@dataclass(eq=False, repr=False)
 class Conv(Layer):
     """Filters that slide over an image: out[i, j, f] = sum W[a, b, c, f] x[i s + a - p, j s + b - p, c] + b_f.
 
@@ -191,24 +193,14 @@ class Conv(Layer):
     activated = True
     loops_well = False
 
-    def __init__(
-        self,
-        filters: int = 16,
-        size: int | tuple[int, int] = 3,
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] = 0,
-        *,
-        flip: bool = False,
-        activation: str | None = None,
-        init: str | None = None,
-    ):
-        self.filters = filters
-        self.size = size
-        self.stride = stride
-        self.padding = padding
-        self.flip = flip
-        self.activation = activation
-        self.init = init
+    filters: int = 16
+    size: int | tuple[int, int] = 3
+    stride: int | tuple[int, int] = 1
+    padding: int | tuple[int, int] = 0
+    _: KW_ONLY
+    flip: bool = False
+    activation: str | None = None
+    init: str | None = None
 
     def output(self, shape):
         return (*places(self, shape, self.size, self.stride, self.padding), whole("filters", self.filters))
@@ -276,6 +268,7 @@ class Filter(Layer):
         return slide(x, kernel, 1, self.size // 2, groups=channels)
 
 
+@dataclass(eq=False, repr=False)
 class Pool(Layer):
     """One number for each window of an image.
 
@@ -289,15 +282,9 @@ class Pool(Layer):
         Places added on each side, which take no part.
     """
 
-    def __init__(
-        self,
-        size: int | tuple[int, int] = 2,
-        stride: int | tuple[int, int] | None = None,
-        padding: int | tuple[int, int] = 0,
-    ):
-        self.size = size
-        self.stride = stride
-        self.padding = padding
+    size: int | tuple[int, int] = 2
+    stride: int | tuple[int, int] | None = None
+    padding: int | tuple[int, int] = 0
 
     def _geometry(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         size = pair("size", self.size)
