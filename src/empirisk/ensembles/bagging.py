@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_time, count_features, sample_part
 from empirisk.contract.ensemble import ClassMembers, Members, numbered
-from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
-from empirisk.contract.members import check_table, check_target, member_tags, seeded
+from empirisk.contract.inputs import Array, check_weights, class_weights, generator, sorted_classes
+from empirisk.contract.members import check_table, check_target, member_tags, seeded, take_input_tags
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
 from empirisk.contract.outputs import (
@@ -46,8 +46,6 @@ from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.table_columns import require_squares
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
-
-Array = NDArray[np.float64]
 
 REDRAWS = 100  # attempts to draw a sample that holds two classes, where there are two
 ASKED = 1024  # rows that a member is asked about between two looks at the deadline: neighbours take a while for each
@@ -262,11 +260,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
         return np.sum([answers for _, answers in self._each_answer(X)], axis=0) / len(self.estimators_)
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = member_tags("estimator", self._machine())
-        for name in ("sparse", "allow_nan", "positive_only", "string"):
-            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
-        return tags
+        return take_input_tags(super().__sklearn_tags__(), "estimator", self._machine())
 
 
 @dataclass(eq=False, repr=False)

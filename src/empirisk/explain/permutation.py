@@ -20,12 +20,11 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import check_scoring
 
 from empirisk.contract.arguments import check_count
-from empirisk.contract.inputs import generator
+from empirisk.contract.inputs import Array, generator
 
 if TYPE_CHECKING:
     import polars as pl
 
-Array = NDArray[np.float64]
 #: Scores a machine on a table and its target.
 Scorer = Callable[..., float]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import jax
@@ -247,8 +247,7 @@ class Filter(Layer):
         size = whole("size", self.size)
         if size % 2 == 0:
             raise EmpiriskError(f"size={self.size!r} of Filter must be odd, so that it has a middle.")
-        if not (isinstance(self.width, Real) and self.width > 0):
-            raise EmpiriskError(f"width={self.width!r} of Filter must be a positive number of pixels.")
+        self._number("width", "a positive number of pixels", np.finfo(float).tiny)
         steps = (np.arange(size) - size // 2) / self.width
         squares = steps[:, None] ** 2 + steps**2
         bell = np.exp(-0.5 * squares)
@@ -364,9 +363,8 @@ class BatchNorm(Layer):
         self.epsilon = epsilon
 
     def output(self, shape):
-        for name, value in (("momentum", self.momentum), ("epsilon", self.epsilon)):
-            if not (isinstance(value, Real) and 0 <= value <= 1):
-                raise EmpiriskError(f"{name}={value!r} of BatchNorm must be a number from 0 to 1.")
+        for name in ("momentum", "epsilon"):
+            self._number(name, "a number from 0 to 1", 0, 1)
         return shape
 
     def shapes(self, shape):
@@ -412,8 +410,7 @@ class LayerNorm(Layer):
         self.epsilon = epsilon
 
     def output(self, shape):
-        if not (isinstance(self.epsilon, Real) and 0 < self.epsilon <= 1):
-            raise EmpiriskError(f"epsilon={self.epsilon!r} of LayerNorm must be a number above 0 and at most 1.")
+        self._number("epsilon", "a number above 0 and at most 1", np.finfo(float).tiny, 1)
         return shape
 
     def shapes(self, shape):
@@ -438,8 +435,7 @@ class Dropout(Layer):
         self.rate = rate
 
     def output(self, shape):
-        if not (isinstance(self.rate, Real) and 0 <= self.rate < 1):
-            raise EmpiriskError(f"rate={self.rate!r} of Dropout must be a number from 0 to below 1.")
+        self._number("rate", "a number from 0 to below 1", 0, np.nextafter(1, 0))
         return shape
 
     def apply(self, weights, place, x, run):

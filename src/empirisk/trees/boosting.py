@@ -27,7 +27,7 @@ from empirisk.contract.arguments import (
     weigh_classes,
 )
 from empirisk.contract.ensemble import numbered
-from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
@@ -53,8 +53,6 @@ from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.rounds import BoostingPlan, Rounds, add_trees
 from empirisk.trees.table_columns import Columns, read_new, read_training
 from empirisk.validation import available_if
-
-Array = NDArray[np.float64]
 
 MOST_ROWS = 1 << 28  # rows that whole weights may count
 
@@ -265,8 +263,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
                 jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
             watch = FitCallbacks(self, self.n_estimators, watch_data)
             model = boost(rounds, self.n_estimators, jury, self.n_iter_no_change, deadline, watch)
-        for name, value in model.fitted().items():
-            setattr(self, name, value)
+        self.__dict__.update(model.fitted())
         watch.close()
         warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
 

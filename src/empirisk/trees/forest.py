@@ -24,7 +24,7 @@ from empirisk.contract.arguments import (
     weigh_classes,
 )
 from empirisk.contract.ensemble import ClassMembers, Members
-from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.multiclass import elected
 from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
 from empirisk.contract.outputs import (
@@ -55,8 +55,6 @@ from empirisk.trees.nodes import Nodes, Packed, join
 from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.table_columns import Columns, read_new, read_training
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
-
-Array = NDArray[np.float64]
 
 CRITERIA = {name: code for name, code in scan.CLASSIFICATION.items() if name != "error"}
 
@@ -159,8 +157,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
             trees.append(grower.leaf(0))  # stopped at once: a single leaf is a model too
             rises.append(np.zeros(X.shape[1]))
             gains.append(np.zeros(X.shape[1]))
-        for name, value in self._fitted(trees, rises, gains).items():
-            setattr(self, name, value)
+        self.__dict__.update(self._fitted(trees, rises, gains))
         self.stopped_ = Ending.FINISHED if len(trees) == self.n_estimators else deadline.reason or Ending.CALLBACK
         answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
         self._judge(answers, target.y, weights)

@@ -20,7 +20,7 @@ from empirisk.contract.arguments import (
     check_validation,
     weigh_classes,
 )
-from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.progress import warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.resample import hold_out
@@ -49,8 +49,6 @@ from empirisk.trees.binned.bins import MAX_BINS, WIDTH, Binning, Codes, check_bi
 from empirisk.trees.by_loss import ClassesByLoss
 from empirisk.trees.objectives import Objective, numbers_objective, outputs_of
 from empirisk.trees.table_columns import Columns, read_new, read_training
-
-Array = NDArray[np.float64]
 
 #: Bags where nothing else is said, and how many values of the table (rows times columns) they are halved after.
 BAGS, MANY_VALUES = 8, 2_000_000
@@ -170,8 +168,7 @@ class Additive(AdditiveParameters, Importances, Estimator, ABC):
             fit = BaggedFit(self, X, target, weights, member, plan, deadline)
             found = fit.run(seeds, fraction)
         self.stopped_ = deadline.reason or (Ending.EARLY_STOPPING if fit.settled else Ending.FINISHED)
-        for name, value in found.items():
-            setattr(self, name, value)
+        self.__dict__.update(found)
         warn_if_unfinished(self, deadline.reason or "", f"{len(self.history_['validation_loss'])} cycles")
 
     # --- predicting -------------------------------------------------------------------------------------------------
