@@ -166,7 +166,7 @@ def memory(rows: int = 100_000, budget: str = "1GB") -> None:
 
 def _most_resident() -> float:
     """The most memory this process has had, in kilobytes; what getrusage tells is inherited from the parent."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return float(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 

@@ -110,8 +110,8 @@ def _title(text: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
 
 
 def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:

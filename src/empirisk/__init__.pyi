@@ -71,6 +71,7 @@ from empirisk.trees.forest import ForestClassifier as ForestClassifier
 from empirisk.trees.forest import ForestRegressor as ForestRegressor
 from empirisk.trees.tree import TreeClassifier as TreeClassifier
 from empirisk.trees.tree import TreeRegressor as TreeRegressor
+from empirisk.warming import warm as warm
 
 __version__: str
 _MODULES: tuple[str, ...]

@@ -9,10 +9,10 @@ from tempfile import mkdtemp
 HEIGHT = 720  # pixels of a page inside a notebook: about a screen
 
 
-class Report:
+class HtmlReport:
     """A page of HTML: shown in a notebook, opened in a browser, or written to a file.
 
-    >>> Report("iris", "<p>Good.</p>")
+    >>> HtmlReport("iris", "<p>Good.</p>")
     Report('iris'); show it with open(), or write it with save("report.html")
     """
 

@@ -17,7 +17,11 @@ def private_folder() -> Path | None:
     that is not ours, or that others may write to, is not used.
     """
     with suppress(OSError):
-        user = os.getuid() if hasattr(os, "getuid") else 0
+        if not hasattr(os, "getuid"):  # the temporary folder of Windows is this user's alone
+            folder = Path(gettempdir()) / "empirisk"
+            folder.mkdir(exist_ok=True)
+            return folder
+        user = os.getuid()
         folder = Path(gettempdir()) / f"empirisk-{user}"
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)

@@ -12,6 +12,7 @@ from tests.files.cases import fitted, public_estimators
 from tests.files.golden import FOLDER, machines, new_rows
 from tests.files.tampering import refuses, rewrite
 
+TABLES = ("table", "series")
 FILES = sorted(FOLDER.glob("*.model"))
 
 # A newer scikit-learn says that the file is older; it must load all the same.
@@ -29,7 +30,7 @@ def assert_equal(found, expected):
 
 
 def test_every_family_has_a_file():
-    assert {file.stem for file in FILES} >= {*machines(), "table"}
+    assert {file.stem for file in FILES} >= {*machines(), *TABLES}
 
 
 def test_every_public_estimator_has_a_file():
@@ -62,7 +63,7 @@ def test_attributes_of_old_files_have_their_new_names(tmp_path):
     refuses(path, "under two names")
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.stem != "table"], ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [file for file in FILES if file.stem not in TABLES], ids=lambda file: file.stem)
 def test_old_files_answer_as_they_did(file):
     machine = er.load(file)
     X = new_rows()
@@ -71,7 +72,10 @@ def test_old_files_answer_as_they_did(file):
         assert_equal(found.toarray() if hasattr(found, "toarray") else found, expected)
 
 
-def test_an_old_model_of_a_table_answers_as_it_did():
+def test_old_models_of_tables_answer_as_they_did():
     model = er.load(FOLDER / "table.model")
     expected = json.loads((FOLDER / "table.json").read_text())
     assert_equal(model.predict_proba(expected["rows"]), expected["proba"])
+    model = er.load(FOLDER / "series.model")  # in order of time
+    expected = json.loads((FOLDER / "series.json").read_text())
+    assert_equal(model.predict(expected["rows"]), expected["predictions"])

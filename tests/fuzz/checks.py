@@ -63,6 +63,8 @@ ESSENCES: dict[type, Essence] = {
 }
 #: Components of the rows that are fuzzed, those of the maps of them included.
 NO_VARIANCE = np.zeros(512)
+#: What a hard margin may miss in a row.
+SEPARATED = 1e-6
 #: Rounding of sums of squares, with digits to spare.
 DIGITS = 1e-13
 #: What the random machines draw depends on the order and the number of the rows.
@@ -138,7 +140,10 @@ class Outcome:
 
     @property
     def exact(self) -> bool:
-        return self.settled and (self.proof is None or self.proof.converged)
+        """Whether it came to its end, and so did every member of it: one that stalls may do so anywhere."""
+        members = getattr(self.machine, "estimators_", [])
+        proofs = [self.proof, *(getattr(member, "certificate_", None) for member in members)]
+        return self.settled and all(proof is None or proof.converged for proof in proofs)
 
 
 def fit(case: Case, **changes: Any) -> Outcome:
@@ -273,6 +278,9 @@ def _squares(case: Case, machine: Any) -> float:
 
 def _is_finite(case: Case, outcome: Outcome) -> Iterator[Finding]:
     answers = _answers(outcome.machine, case.X)
+    if isinstance(outcome.machine, er.PCA) and case.weights is not None:
+        # Rows that did not count may lie off the directions along which the others vary: their density is zero.
+        answers = answers[np.asarray(case.weights, dtype=float) > 0]
     if answers.dtype.kind == "f" and not np.all(np.isfinite(answers)):
         yield "not finite", f"answers such as {answers[~np.isfinite(answers)].flat[0]}"
     for name in ("coef_", "intercept_", "dual_coef_"):
@@ -294,6 +302,11 @@ def _is_certified(case: Case, outcome: Outcome) -> Iterator[Finding]:
     if not np.isfinite(certificate.gap):
         return
     stored = [part.value(part.found) for part in parts]
+    if np.isinf(outcome.machine.C_):  # any of its rivals would have to keep all margins
+        kept = SEPARATED * sum(len(part.y) for part in parts)
+        if certificate.converged and sum(stored) > certificate.primal + certificate.gap + kept * max(sum(stored), 1.0):
+            yield "false certificate", f"a hard margin of {sum(stored):.10g} where {certificate}"
+        return
     best = [min(part.value(point) for point in rivals.points(part)) for part in parts]
     for position, point in enumerate(_other_solvers_points(case)):
         best[position] = min(best[position], parts[position].value(point))
@@ -536,7 +549,8 @@ def _fits_again(case: Case, outcome: Outcome) -> Iterator[Finding]:
     weights = case.weights if has_fit_parameter(case.machine, "sample_weight") else None
     again = Outcome(before.machine, case.X, case.y, weights)
     if not again.fitted:
-        yield "refit", f"refused: {again.error}"
+        if outcome.settled:  # else the clock may have ended the search for the reason of the refusal
+            yield "refit", f"refused: {again.error}"
     elif outcome.settled and again.settled:
         yield from _same_bits(case, outcome, again.machine, "refit")
 

@@ -129,11 +129,6 @@ OPERATIONS = {
     "factor_with_pivots": lambda by, definite, factor, part, row: (*by.factor_with_pivots(definite, 1e-3), definite),
     "largest_pairs": lambda by, definite, factor, part, row: by.largest_pairs(definite, min(3, len(definite))),
     "least_squares": lambda by, definite, factor, part, row: (by.least_squares(part, row, 1e-7), row),
-    "column basis": lambda by, definite, factor, part, row: (
-        order_and_factors := by.factor_columns(part),
-        by.make_basis(part[:2], order_and_factors[1]),
-        part,
-    ),
     "subtract": lambda by, definite, factor, part, row: (by.subtract(definite, factor, factor), definite),
     "subtract_square": lambda by, definite, factor, part, row: (by.subtract_square(definite, factor), definite),
     "divide": lambda by, definite, factor, part, row: (by.divide(definite, factor), definite),
@@ -161,6 +156,7 @@ CALLS = {
     "thin_factor": lambda matrix: lapack.thin_factor(matrix, 1e-12, 0),
     "largest_pairs": lambda matrix: lapack.largest_pairs(matrix, 5),
     "least_squares": lambda matrix: lapack.least_squares(matrix, matrix[0]),
+    "column_basis": lambda matrix: lapack.column_basis(matrix, 1e-9),
 }
 
 

@@ -1,5 +1,7 @@
 """Deviances: value, derivatives, conjugate, prox, constants, what they refuse, and scikit-learn's regressors."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -255,3 +257,22 @@ def test_exact_steps_of_gradient_descent_end_however_wide_their_bracket_is():
 def test_targets_that_are_all_zero():
     X = np.arange(8.0)[:, None]
     assert np.all(er.BoostingRegressor("poisson").fit(X, np.zeros(8)).predict(X) < 1e-3)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.25, 1.5, 2.0])
+def test_a_deviance_beside_its_least_value_has_all_its_digits(power):
+    """Beside the target it is a square, which the difference of two numbers beside e would lose: a proof would not."""
+    loss, (a, c) = er.losses.Tweedie(power), (Decimal(2 - power), Decimal(power - 1))
+
+    def exact(e):
+        with localcontext(prec=60):
+            up, down = ((r * e).exp() / r - 1 / r if r else e for r in (a, -c))
+            return 2 * (up - down), 2 * ((a * e).exp() - (-c * e).exp())
+
+    for e in (1e-16, -3e-16, 1e-10, -1e-5, 1e-3, -0.0199, 0.0201, 0.5, -2.0):
+        value, slope = exact(Decimal(e))
+        assert float(loss.phi(np.array([e]))[0]) == pytest.approx(float(value), rel=1e-13, abs=0)
+        with localcontext(prec=60):  # the conjugate at the slope of e, and at the number next to it
+            at = np.array([float(slope)])
+            conjugate = float(slope * Decimal(e) - value + Decimal(e) * (Decimal(at[0]) - slope))
+        assert float(loss.phi_conjugate(at)[0]) == pytest.approx(conjugate, rel=1e-12, abs=0)

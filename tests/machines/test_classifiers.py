@@ -1,5 +1,6 @@
 """Classifiers: labels of any type, several classes, weights, geometry, the hard margin."""
 
+import cvxpy
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -138,6 +139,33 @@ def test_hard_margin_names_the_evidence_where_there_is_none():
     random = np.random.default_rng(0)
     with pytest.raises(er.errors.NotSeparable):
         er.SVM(C=np.inf).fit(random.normal(size=(200, 3)), random.integers(2, size=200))
+
+
+@pytest.mark.row("L10")
+@pytest.mark.parametrize("penalty", ["l2", "l1", er.penalties.ElasticNet(0.3)], ids=str)
+def test_the_hard_margin_of_all_classes_together_is_that_of_cvxpy(penalty):
+    """C = inf is no leave to drop the penalty: the smallest R whose scores put the own class ahead by one."""
+    random = np.random.default_rng(0)
+    X, weights = random.normal(size=(30, 3)), 10.0 ** random.uniform(-3, 3, 30)
+    y, norm = (X @ random.normal(size=(3, 4))).argmax(axis=1), er.penalties.find(penalty)
+    machine = er.SVM(C=np.inf, multiclass="joint", penalty=penalty).fit(X, y, sample_weight=weights)
+    W, b = cvxpy.Variable((3, 4)), cvxpy.Variable((1, 4))
+    F = X @ W + np.ones((30, 1)) @ b
+    ahead = [F[i, y[i]] - F[i, j] >= 1 for i in range(30) for j in range(4) if j != y[i]]
+    size = norm.l1 * cvxpy.sum(cvxpy.abs(W)) + norm.l2 / 2 * cvxpy.sum_squares(W)
+    best = cvxpy.Problem(cvxpy.Minimize(size), ahead).solve(solver=cvxpy.CLARABEL)
+    assert machine.certificate_.converged
+    assert machine.certificate_.primal == pytest.approx(best, rel=1e-6)
+    assert np.inf == machine.C_
+    scores = machine.decision_function(X)
+    assert np.max(er.losses.CrammerSinger().value(y, scores)) < 1e-6
+    with pytest.raises(er.errors.NotSeparable, match="no score of each class separates"):
+        machine.fit(X, random.permutation(y))
+    behind = er.SVM(C=np.inf, multiclass="joint", features="linear")
+    if penalty == "l2":
+        assert behind.fit(X, y).certificate_.primal == pytest.approx(best, rel=1e-6)
+        with pytest.raises(er.errors.NotSeparable, match="no score of each class separates"):
+            behind.fit(X, random.permutation(y))
 
 
 @pytest.mark.row("L10")

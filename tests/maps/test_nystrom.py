@@ -190,3 +190,11 @@ def test_ctrl_c_leaves_a_map_that_learns(landmarks):
     machine = er.Ridge(features=er.maps.Nystrom("gaussian", 50, landmarks), max_time=60.0)
     with listening_to(lambda: True), pytest.raises(KeyboardInterrupt):
         machine.fit(X, Y)
+
+
+def test_leverage_scores_in_single_precision_are_found_where_rows_nearly_agree():
+    """Rounding of a kernel in single precision leaves eigenvalues far below zero: the ridge is above it."""
+    for seed in range(8):
+        X = (0.01 * np.random.default_rng(seed).normal(size=(8, 1))).astype(np.float32)
+        found = er.maps.Nystrom(er.kernels.Gaussian(), rank=4, landmarks="leverage", random_state=0).fit(X)
+        assert np.isfinite(found.transform(X)).all()

@@ -149,20 +149,3 @@ MACHINES = [
 )
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
-
-
-def test_without_the_packages_the_install_line_is_named(monkeypatch):
-    import importlib.util
-    import sys
-
-    real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "jax" else real(name, *rest))
-    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("empirisk.nets")}
-    try:
-        with pytest.raises(er.errors.MissingExtra, match=r"need jax; install with: pip install 'empirisk\[nets\]'"):
-            importlib.import_module("empirisk.nets")
-    finally:
-        for name in list(sys.modules):
-            if name.startswith("empirisk.nets"):
-                del sys.modules[name]
-        sys.modules.update(kept)

@@ -238,3 +238,13 @@ def test_weight_two_is_the_row_twice_to_the_last_bit(method, coding):
         for form in (np.asarray, sparse.csr_array):
             weighted = clone(machine).fit(form(X), sample_weight=times)
             np.testing.assert_array_equal(weighted.components_, clone(machine).fit(form(X[rows])).components_)
+
+
+def test_codes_by_atoms_that_point_the_same_way_do_not_hang_on_rounding():
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(8, 1)) + 1e-8 * random.normal(size=(8, 5))
+        for threshold in ("soft", "hard"):
+            machine = er.Dictionary(2, "ksvd", "top_k", threshold=threshold, max_iter=20, random_state=0)
+            first, second = (clone(machine).fit(rows).history_["objective"][0] for rows in (X, sparse.csr_matrix(X)))
+            assert first == pytest.approx(second, rel=1e-6), (seed, threshold)

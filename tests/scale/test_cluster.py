@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import empirisk as er
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Unsuitable
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -32,7 +32,7 @@ pytestmark = [
 def client():
     import logging
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(silence_logs=logging.CRITICAL, **options) as cluster,
         distributed.Client(cluster) as client,
@@ -63,17 +63,66 @@ def test_the_answer_is_that_of_the_rows_in_memory(client, machine, y):
         assert np.mean(answers == expected.predict(X)) > 0.999
 
 
-def test_a_worker_that_is_killed_costs_time_and_no_bit(client):
-    machine = er.LogisticRegression(tol=1e-12)
+@pytest.mark.parametrize(
+    ("machine", "learned"),
+    [
+        (er.LogisticRegression(tol=1e-12), lambda machine: machine.coef_),
+        (er.KMeans(3, init=X[:3]), lambda machine: machine.cluster_centers_),
+        (er.BoostingClassifier(n_estimators=2), lambda machine: machine.packed_["slot"]),
+    ],
+    ids=["linear", "k-means", "boosting"],
+)
+def test_a_worker_that_is_killed_costs_time_and_no_bit(client, machine, learned):
     rows, targets = collection(X), collection(labels)
-    expected = machine.fit(rows, targets).coef_.copy()
+    expected = learned(machine.fit(rows, targets)).copy()
     victim = next(iter(client.run(os.getpid).values()))
     killer = threading.Timer(0.1, os.kill, (victim, signal.SIGKILL))
     killer.start()
-    found = machine.fit(rows, targets).coef_
+    found = learned(machine.fit(rows, targets))
     killer.join()
     assert victim not in client.run(os.getpid).values()
     np.testing.assert_array_equal(found, expected)
+
+
+def test_boosted_trees_are_those_of_memory(client):
+    """The same splits; the values of leaves are summed in another order, and equal to rounding."""
+    classes = np.digitize(scores, [-1, 1])
+    weights = random.integers(0, 3, ROWS).astype(float)
+    for machine, y in (
+        (er.BoostingRegressor(n_estimators=3), scores),
+        (er.BoostingClassifier(n_estimators=2), classes),
+    ):
+        expected = dict(machine.fit(X, y, sample_weight=weights).packed_)
+        machine.fit(collection(X), collection(y), sample_weight=collection(weights))
+        for name, values in expected.items():
+            np.testing.assert_allclose(machine.packed_[name], values, rtol=0, atol=1e-12 if name == "slot" else 0)
+        answers = machine.predict(collection(X))
+        assert isinstance(answers, da.Array)
+        np.testing.assert_array_equal(answers.compute(), machine.predict(X))
+    with pytest.raises(Unsuitable, match="must be in memory"):
+        er.BoostingRegressor("absolute").fit(collection(X), collection(scores))
+    with pytest.raises(Unsuitable, match="early_stopping"):
+        er.BoostingRegressor(early_stopping=True).fit(collection(X), collection(scores))
+
+
+def test_what_learns_without_targets_is_that_of_memory(client):
+    start = X[:3]
+    found = er.KMeans(3, init=start).fit(collection(X))
+    expected = er.KMeans(3, init=start).fit(X)
+    np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-9)
+    np.testing.assert_array_equal(found.predict(collection(X)).compute(), expected.labels_)
+    found, expected = er.PCA(2).fit(collection(X)), er.PCA(2).fit(X)
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
+    np.testing.assert_allclose(found.transform(collection(X)).compute(), expected.transform(X), atol=1e-7)
+    found = er.GaussianMixture(2, random_state=0, tol=1e-2).fit(collection(X))
+    assert np.all(np.diff(found.history_["log_likelihood"]) > -1e-9)
+    np.testing.assert_allclose(found.predict_proba(collection(X)).compute(), found.predict_proba(X))
+
+
+def test_explicit_maps(client):
+    machine = er.Regressor("squared", er.maps.Polynomial(2), tol=1e-9)
+    found = machine.fit(collection(X), collection(scores)).certificate_.primal
+    assert found == pytest.approx(machine.fit(X, scores).certificate_.primal, rel=1e-8)
 
 
 def test_what_comes_to_the_client_does_not_grow_with_the_rows_and_nothing_is_left(client):
@@ -85,13 +134,18 @@ def test_what_comes_to_the_client_does_not_grow_with_the_rows_and_nothing_is_lef
         received.append(problem.design.place.received)
         del problem
     assert received[1] <= 1.2 * received[0]
+    assert _left(client) == 0
+
+
+def _left(client):
+    """Tasks that are on the scheduler when all that was dropped has been heard of."""
     gc.collect()
     for _ in range(50):
         left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
         if not left:
             break
         time.sleep(0.1)
-    assert left == 0
+    return left
 
 
 def _problems(machine, X, y, part):
@@ -99,6 +153,26 @@ def _problems(machine, X, y, part):
     from empirisk.scale.fitting import problems_of
 
     return problems_of(machine, DaskTable(collection(X, part)), collection(y, part), None)
+
+
+def test_folds_settings_and_contestants_go_to_the_workers(client):
+    part, y = X[:300], labels[:300]
+    space = {"C": [0.01, 1.0], "penalty": ["l1", "l2"]}
+
+    def found():
+        score = er.evaluate(er.SVM(features=er.kernels.Gaussian(2.0)), part, y, random_state=0).score
+        search = er.selection.Search(er.LogisticRegression(), space, random_state=0).fit(part, y)
+        learned = er.learn(part, y, machines=["centroid", "logistic"], folds=2)
+        board = learned.leaderboard.drop("seconds")
+        return score.value, search.cv_results_["mean_test_score"].tolist(), board.rows(), learned.test.scores[0].value
+
+    here = found()
+    with er.config(cluster="current"):
+        there = found()
+    assert there == here
+    assert _left(client) == 0
+    with pytest.raises(EmpiriskError, match="must be 'local', 'current', 'none' or an address"):
+        er.config(cluster="nowhere")
 
 
 def test_errors_name_the_partition(client):
@@ -114,3 +188,7 @@ def test_a_fit_ends_in_time(client):
     with pytest.warns(match="max_time"):
         machine = er.SVM(max_time=0.05, tol=1e-13).fit(collection(X), collection(labels))
     assert machine.stopped_ == "max_time"
+    with pytest.warns(match="max_time"):
+        machine = er.BoostingClassifier(max_time=0.5).fit(collection(X), collection(labels))
+    assert machine.stopped_ == "max_time"
+    assert _left(client) == 0

@@ -88,6 +88,21 @@ def test_what_cannot_run_there_runs_on_the_processor_and_the_certificate_says_so
     assert "on the processor, since it has no formula for cpu:0" in machine.certificate_.reason
 
 
+def test_a_backend_that_does_not_start_is_a_sentence_for_networks_and_no_matter_for_others(monkeypatch):
+    """A plugin for a device that is not there: JAX then starts nothing, not even the processor."""
+
+    def failing():
+        raise RuntimeError("Unable to initialize backend 'cuda': no devices (you may need to uninstall the plugin)")
+
+    monkeypatch.setattr("jax.default_backend", failing)
+    monkeypatch.setattr("jax.devices", lambda *_: failing())
+    for device in ("auto", "gpu"):
+        with er.config(device=device), pytest.raises(er.errors.EmpiriskError, match=r"set .* JAX_PLATFORMS=cpu"):
+            er.Ridge(features=er.Network([2], epochs=1)).fit(X, y)
+    with er.config(device="auto"):
+        assert accelerator(1e18) is None
+
+
 def test_a_device_that_is_not_there_is_named():
     words = r"device='gpu' is not there; JAX sees \['cpu'\]"
     with er.config(device="gpu"), pytest.raises(er.errors.EmpiriskError, match=words):

@@ -2,6 +2,7 @@
 
 import base64
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.league.records import as_json
-from empirisk.studio.playground.controls import FAMILIES
+from empirisk.studio.playground.controls import FAMILIES, SOLVERS
 from empirisk.studio.playground.expressions import evaluate, kernel_text
 from empirisk.studio.playground.fitting import fit
 from empirisk.studio.playground.path import path
@@ -63,6 +64,53 @@ def test_every_family_plays_its_steps(family, task):
         assert np.mean(np.sign(scores(last["grid"])) == np.sign(scores(whole["grid"]))) > 0.99
     elif "curve" in last:
         assert last["curve"] == pytest.approx(whole["curve"], abs=1e-2)
+
+
+#: Every way of the equation to its minimum that can be played, with a loss, a penalty and features that suit it.
+PLAYED = {
+    "newton": {"loss": "logistic"},
+    "gradient_descent": {"loss": "logistic"},
+    "coordinate_descent": {"loss": "logistic", "penalty": "l1", "features": "polynomial"},
+    "dual_ascent": {},
+    "decomposition": {"features": "kernel"},
+    "proximal": {},
+    "sgd": {"loss": "logistic"},
+    "closed_form": {"loss": "squared"},
+}
+
+
+def test_every_solver_plays_its_steps():
+    assert {"auto", *PLAYED} == set(SOLVERS)
+    for solver, settings in PLAYED.items():
+        question = asked(solver=solver, **settings)
+        steps = film(question)
+        name = solver.replace("_", " ")
+        assert [steps[0].label, steps[-1].label] == [f"{name}: start", f"{name}: solution"]
+        primal = [step.values["primal"] for step in steps]
+        assert primal[-1] < primal[0]
+        assert primal[-1] == pytest.approx(fit(question).machine.certificate_.primal, rel=1e-3), solver
+
+
+def test_decomposition_plays_pairs():
+    """Steps move at most two pairs of dual variables, and say which; those held out never move."""
+    question = asked(features="kernel", solver="decomposition")
+    steps = [step.draw() for step in film(question)][2:]
+    for before, after in pairwise(steps):
+        changed = {k for k, pair in enumerate(zip(before["duals"], after["duals"], strict=True)) if pair[0] != pair[1]}
+        assert changed <= set(np.flatnonzero(~question.is_held))
+    marked = [set(step["moved"]) for step in steps if "moved" in step]
+    assert len(marked) > len(steps) / 2
+    assert all(1 <= len(one) <= 4 and not one & set(np.flatnonzero(question.is_held)) for one in marked)
+
+
+def test_a_network_plays_its_epochs():
+    question = asked(loss="logistic", features="network", layers="4", epochs=80)
+    labels = [step.label for step in film(question)]
+    assert labels[:2] == ["epoch 2", "epoch 4"]
+    assert "epoch 80" in labels
+    assert labels[-1] == "last layer solved"
+    last, whole = (scores(one["grid"]) for one in (film(question)[-1].draw(), answer(question, fit(question))))
+    assert np.mean(np.sign(last) == np.sign(whole)) > 0.99
 
 
 def test_duals_gaps_and_errors_are_those_of_the_machine():

@@ -225,3 +225,16 @@ def test_arguments_are_checked(argument):
 @pytest.mark.parametrize("machine", [er.AdditiveClassifier, er.AdditiveRegressor])
 def test_contract(machine):
     check_contract(machine(n_bags=2, max_iter=50))
+
+
+def test_of_pairs_that_gain_the_same_rounding_takes_none():
+    """Five rows in five bins of twelve columns: many pairs gain the same, and the first of them is taken."""
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X, y, times = random.normal(size=(5, 12)), np.array([1, 0, 1, 0, 0]), np.array([1, 3, 1, 3, 3])
+        machine = er.AdditiveClassifier(interactions=2, max_iter=3, n_bags=2, random_state=0)
+        weighted = machine.fit(X, y, sample_weight=times)
+        rows = random.permutation(np.repeat(np.arange(5), times))
+        repeated = clone(machine).fit(X[rows], y[rows])
+        np.testing.assert_array_equal(weighted.pairs_, repeated.pairs_)
+        np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=1e-9)

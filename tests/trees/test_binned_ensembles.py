@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 
@@ -243,3 +243,17 @@ def test_class_weights_are_weights(kind):
     assert share > small(kind).fit(X, y).predict_proba(X)[:, 0].mean() + 0.01
     with pytest.raises(EmpiriskError, match="class_weight is zero for every class"):
         small(kind, class_weight=dict.fromkeys(range(3), 0.0)).fit(X, y)
+
+
+def test_a_row_that_has_no_say_any_more_does_not_stop_the_others():
+    """Its gradient and curvature are zero in whole units: beside it all rows looked alike, and trees stayed whole."""
+    x = np.array([-2.75, -2.68, 2.97, -0.56, -1.86, -3.1, -3.3, 6.07])[:, None]
+    y, times = np.array([1, 0, 0, 0, 1, 0, 1, 1]), np.array([2, 3, 1, 2, 2, 3, 3, 3])
+    loss, rows = er.losses.SoftHinge(margin=0.5, temperature=0.3), np.repeat(np.arange(8), times)
+    for scale in np.linspace(1.0, 1.1, 24):  # rows come in the order of a hash: any may be the first
+        X = scale * x
+        machine = er.BoostingClassifier(loss, n_estimators=3, learning_rate=1.0, max_depth=2, min_samples_leaf=1)
+        machine.fit(X, y, sample_weight=times)
+        assert machine.history_["loss"][-1] < 0.2 * machine.history_["loss"][-2]
+        often = clone(machine).fit(X[rows], y[rows])
+        np.testing.assert_allclose(machine.decision_function(X), often.decision_function(X), rtol=1e-9)

@@ -25,13 +25,14 @@ COMMANDS = {
     "serve": "Answer predictions over HTTP on this machine.",
     "studio": "Learn and play in the browser.",
     "datasets": "List the bundled tables.",
+    "warm": "Compile the loops of common machines, once on a computer.",
 }
 
 
 #: Options of the library at the beginning of a sentence, which have two dashes in a shell.
 OPTIONS = (
     r"^(target|metric|test|folds|groups|time_order|machines|time|balance|drop|types|missing|jobs|seed|out|test_file"
-    r"|refit|force)(=|:| is| has)"
+    r"|refit|force|forecast|cluster|device)(=|:| is| has)"
 )
 
 

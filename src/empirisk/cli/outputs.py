@@ -51,6 +51,8 @@ def keep_open() -> None:
 
 def _enduring(stream: TextIO | None, number: int) -> TextIO:
     """A text stream with the encoding of the one given, on an `Enduring` file."""
+    if sys.platform == "win32" and stream is not None and stream.isatty():
+        return stream  # a console of Windows takes UTF-16, which Python's own stream writes
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if stream is not None:
         stream.flush()

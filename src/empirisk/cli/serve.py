@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from empirisk.cli.models import load_model
-from empirisk.errors import EmpiriskError
+from empirisk.extras import need
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -21,15 +21,12 @@ def command(
     rows: Annotated[int, typer.Option(help="Most rows of a request.", min=1)] = 1000,
 ) -> None:
     """Answer predictions over HTTP: a form at /, JSON at /predict, its description at /docs."""
-    try:
-        import uvicorn
+    need("empirisk serve", "serve", "starlette", "uvicorn")
+    import uvicorn
 
-        from empirisk.service.app import make_app
-        from empirisk.service.connections import OPTIONS
-    except ImportError as error:
-        raise EmpiriskError(
-            "Serving needs Starlette and Uvicorn; install them: pip install 'empirisk[serve]'."
-        ) from error
+    from empirisk.service.app import make_app
+    from empirisk.service.connections import OPTIONS
+
     hosts = ["localhost", "127.0.0.1", host] if host in LOCAL else None
     app = make_app(load_model(model), hosts, limit, rows)
     if host not in LOCAL:

@@ -1,6 +1,7 @@
 """empirisk studio: learning in the browser, on this machine."""
 
 import socket
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ import typer
 
 from empirisk.cli.outputs import say
 from empirisk.errors import EmpiriskError
+from empirisk.extras import need
 
 LOOPBACK = "127.0.0.1"
 
@@ -21,16 +23,13 @@ def command(
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Open the studio in the browser: a workbench for tables, and a playground for the equation."""
-    try:
-        import uvicorn
+    need("empirisk studio", "serve", "starlette", "uvicorn")
+    import uvicorn
 
-        from empirisk.service.connections import OPTIONS
-        from empirisk.studio.app import make_studio
-        from empirisk.studio.workbench.opening import open_source
-    except ImportError as error:
-        raise EmpiriskError(
-            "The studio needs Starlette and Uvicorn; install them: pip install 'empirisk[serve]'."
-        ) from error
+    from empirisk.service.connections import OPTIONS
+    from empirisk.studio.app import make_studio
+    from empirisk.studio.workbench.opening import open_source
+
     folder, start = open_source(Path.cwd(), source)
     announced: list[str] = []
 
@@ -39,7 +38,8 @@ def command(
         say(f"Open {address}" if len(announced) == 1 else f"Another browser may open {address}")
 
     with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # there two programs could take the same port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((LOOPBACK, port))
         except OSError as error:

@@ -8,7 +8,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
-from empirisk.errors import Unsuitable
+from empirisk.extras import need
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -17,7 +17,7 @@ class RowsElsewhere(Protocol):
     """A table whose rows lie in files, or on a cluster."""
 
     def table(self, y: Any = None, sample_weight: Any = None) -> Any:
-        """The rows, targets and weights as a `scale.table.Table`, where they lie."""
+        """The rows, targets and weights as a `scale.table.BlockedTable`, where they lie."""
         ...
 
     def map_blocks(self, function: Callable[[Any], Any], named: bool = False) -> Any:
@@ -36,6 +36,7 @@ def elsewhere(X: Any) -> RowsElsewhere | None:
     # Collections of Dask exist where it was imported only.
     package = type(X).__module__.partition(".")[0]
     if package in ("dask", "dask_expr") and "dask" in sys.modules:
+        need("X as a collection of Dask", "scale", "distributed")
         return import_module("empirisk.scale.dask_tables").DaskTable(X)
     return None
 
@@ -48,13 +49,8 @@ def blockwise(method: Method) -> Method:
         there = elsewhere(X)
         if there is None:
             return method(self, X, *args, **kwargs)
-        named = hasattr(self, "feature_names_in_")
-        return there.map_blocks(lambda block: method(self, block, *args, **kwargs), named)
+        named, name = hasattr(self, "feature_names_in_"), method.__name__
+        # By its name: what this method itself refers to may not be such that it can be sent to workers.
+        return there.map_blocks(lambda block: getattr(self, name)(block, *args, **kwargs), named)
 
     return call  # type: ignore[return-value]
-
-
-def require_in_memory(X: Any, what: str, remedy: str) -> None:
-    """Raise where the rows of X are not in memory, and ``what`` needs them there."""
-    if elsewhere(X) is not None:
-        raise Unsuitable(f"{what} needs all rows of X in memory; {remedy}.")

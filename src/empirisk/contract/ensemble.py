@@ -11,18 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
+from empirisk.contract.inputs import class_codes
 from empirisk.contract.members import check_target
 from empirisk.contract.multiclass import elected
 from empirisk.contract.outputs import as_columns, squared_errors
 from empirisk.errors import EmpiriskError, Unsuitable
 
 Array = NDArray[np.float64]
-
-
-def numbered(y: NDArray, classes: NDArray) -> NDArray[np.int64]:
-    """The index of each label among the sorted classes; -1 for a label that is not one of them."""
-    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return np.where(classes[places] == y, places, -1)
 
 
 def vote_margins(shares: Array, labels: NDArray[np.int64]) -> Array:
@@ -33,7 +28,7 @@ def vote_margins(shares: Array, labels: NDArray[np.int64]) -> Array:
     return shares[rows, labels] - rival
 
 
-class Spread(NamedTuple):
+class MemberSpread(NamedTuple):
     """Why a vote is better than its members.
 
     Attributes
@@ -65,7 +60,7 @@ class Members(ABC):
             return check_target(self, y, numbers=True, several=True)
         if isinstance(classes, list):
             raise Unsuitable("Margins, spreads and staged errors are those of one label, and y had several columns.")
-        labels = numbered(column_or_1d(y), classes)
+        labels = class_codes(column_or_1d(y), classes)
         if (labels < 0).any():
             raise EmpiriskError("y holds classes that were not in the training data; give rows of known classes.")
         return labels
@@ -85,8 +80,8 @@ class Members(ABC):
                 errors.append(np.mean(squared_errors(total / say, labels)))
         return np.array(errors)
 
-    def spread(self, X: Any, y: ArrayLike) -> Spread:
-        """How strong the vote is on rows, and how much its members agree: see `Spread`.
+    def spread(self, X: Any, y: ArrayLike) -> MemberSpread:
+        """How strong the vote is on rows, and how much its members agree: see `MemberSpread`.
 
         The error of a vote is at most about  correlation * (1 - s^2) / s^2  with s the strength (Breiman): members
         should be good, and should not err together.
@@ -102,7 +97,7 @@ class Members(ABC):
         sizes = np.array(deviations)
         room = sizes.sum() ** 2 - (sizes**2).sum()
         correlation = (np.var(total) - (sizes**2).sum()) / room if room > 0 else np.nan
-        return Spread(float(strength), float(correlation), float(np.mean(squares / count - (total / count) ** 2)))
+        return MemberSpread(float(strength), float(correlation), float(np.mean(squares / count - (total / count) ** 2)))
 
 
 class ClassMembers(Members):

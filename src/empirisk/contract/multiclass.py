@@ -159,6 +159,19 @@ def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
     return np.maximum(-np.column_stack(totals), np.finfo(float).min)
 
 
+def class_probabilities(loss: Loss, f: Array) -> Array:
+    """Probabilities of the classes from the answers of a joint loss, of one function for two, or of one for each.
+
+    >>> from empirisk.losses import Logistic
+    >>> class_probabilities(Logistic(), np.array([[0.0]]))
+    array([[0.5, 0.5]])
+    """
+    if f.shape[1] == 1:
+        return np.column_stack([loss.link(-f[:, 0]), loss.link(f[:, 0])])
+    p = loss.link(f)
+    return p if loss.joint else p / p.sum(axis=1, keepdims=True)
+
+
 def winners(scores: Array, classes: NDArray) -> NDArray:
     """The class of each row: the largest score, or for two classes the second where the one score is not negative."""
     chosen = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
-from empirisk.contract.ensemble import numbered, vote_margins
-from empirisk.contract.inputs import Array, check_weights, class_weights, generator, sorted_classes
+from empirisk.contract.ensemble import vote_margins
+from empirisk.contract.inputs import Array, check_weights, class_codes, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, seeded, take_input_tags
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.outputs import LogProbabilities
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.compiled import plain_loop
@@ -56,7 +57,7 @@ class AnyLearner:
     def fit(self, weights: Array, seed: int) -> tuple[Any, NDArray[np.int64]]:
         """A machine for these weights, and the class numbers that it gives the rows."""
         member = seeded(self._machine, seed).fit(self._X, self._y, sample_weight=weights)
-        return member, numbered(np.asarray(member.predict(self._X)), self._classes)
+        return member, class_codes(np.asarray(member.predict(self._X)), self._classes)
 
 
 class TreeLearner:
@@ -75,6 +76,18 @@ class TreeLearner:
         vars(member).update(self._fitted)
         member.nodes_ = member.grow_on(self._grower, self._labels, weights)
         return member, said_by_nodes(member.nodes_, self._X)
+
+
+@dataclass
+class AdaBoostWork:
+    """The rounds so far, with the weights and votes that the next one begins from."""
+
+    learner: Learner
+    random: np.random.Generator
+    weights: Array
+    scores: Array
+    rounds: list[tuple] = field(default_factory=list)
+    bound: float = 1.0
 
 
 def said_by_nodes(nodes: Nodes, X: Array) -> NDArray[np.int64]:
@@ -147,6 +160,9 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         Factors of the first weights, by class.
     max_time : float or None
         Seconds after which no further round begins.
+    warm_start : bool
+        Whether `fit` keeps its work, so that the next one on the same rows, with more rounds, adds those alone. The
+        machine is the same as without it.
     random_state : int, RandomState or None
         Decides the learners' own random states.
 
@@ -199,6 +215,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
     learning_rate: float = 1.0
     class_weight: dict[Any, float] | str | None = None
     max_time: float | None = None
+    warm_start: bool = False
     random_state: Any = None
 
     # --- fitting ----------------------------------------------------------------------------------------------------
@@ -219,15 +236,23 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
             check_consistent_length(table, target)
         weights = check_weights(sample_weight, len(target))
         self.classes_ = sorted_classes(target, weights)
-        labels = numbered(target, self.classes_)
+        labels = class_codes(target, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])
         used = np.flatnonzero(weights)
-        learner = self._learner(machine, _safe_indexing(table, used), labels[used])
-        watch = FitCallbacks(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        warm = WarmStart[AdaBoostWork](self, data)
+        work = warm.work or AdaBoostWork(
+            self._learner(machine, _safe_indexing(table, used), labels[used]),
+            generator(self.random_state),
+            weights[used].copy(),
+            np.zeros((len(used), len(self.classes_))),
+        )
+        watch = FitCallbacks(self, self.n_estimators, data)
         with interruptible():
             deadline = Deadline(self.max_time)
-            self._boost(learner, labels[used], weights[used], watch, deadline)
+            self._boost(work, labels[used], weights[used], watch, deadline)
+        warm.keep(work, self.stopped_ == Ending.FINISHED)
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(self.estimators_)} of {self.n_estimators} rounds")
         return self
@@ -239,27 +264,25 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         return TreeLearner(machine, X, labels, {name: vars(self)[name] for name in shared if name in vars(self)})
 
     def _boost(
-        self, learner: Learner, labels: NDArray[np.int64], first: Array, watch: FitCallbacks, deadline: Deadline
+        self, work: AdaBoostWork, labels: NDArray[np.int64], first: Array, watch: FitCallbacks, deadline: Deadline
     ) -> None:
         """The rounds, on rows of positive weight."""
-        random, weights, total = generator(self.random_state), first.copy(), float(first.sum())
-        scores = np.zeros((len(labels), len(self.classes_)))
-        rounds: list[tuple] = []
-        bound, self.stopped_ = 1.0, Ending.FINISHED
+        rounds, weights, total = work.rounds, work.weights, float(first.sum())
+        self.stopped_ = Ending.FINISHED
         while len(rounds) < self.n_estimators and self.stopped_ == Ending.FINISHED:
             watch.begin("round")
-            member, said = learner.fit(weights, int(random.integers(2**31)))
+            member, said = work.learner.fit(weights, int(work.random.integers(2**31)))
             right = said == labels
             error = float(np.sum(weights, where=~right) / weights.sum())
             alpha, self.stopped_ = self._alpha(error, right, [row[1] for row in rounds])
             if rounds and self.stopped_ == Ending.NO_EDGE:
                 watch.end()
                 break
-            wrong = add_votes(scores, said, labels, alpha, first)
+            wrong = add_votes(work.scores, said, labels, alpha, first)
             weights *= np.where(right, np.exp(-alpha), np.exp(alpha))
-            bound *= 0.0 if self.stopped_ == Ending.PERFECT_LEARNER else float(weights.sum()) / total
+            work.bound *= 0.0 if self.stopped_ == Ending.PERFECT_LEARNER else float(weights.sum()) / total
             weights *= total / weights.sum()
-            rounds.append((member, alpha, 0.5 - error, wrong / total, bound))
+            rounds.append((member, alpha, 0.5 - error, wrong / total, work.bound))
             if watch.end(lambda: self._fitted(rounds)) and self.stopped_ == Ending.FINISHED:
                 self.stopped_ = Ending.CALLBACK
             if self.stopped_ == Ending.FINISHED and len(rounds) < self.n_estimators and deadline():
@@ -323,7 +346,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
             if self._trees:
                 said = said_by_nodes(member.nodes_, table)
             else:
-                said = numbered(np.asarray(member.predict(table)), self.classes_)
+                said = class_codes(np.asarray(member.predict(table)), self.classes_)
             scores[rows, said] += alpha
             yield scores
 
@@ -379,7 +402,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         (votes for y - most votes for another class) / sum of abs(alpha); y f(x) / sum of abs(alpha) for two classes.
         """
         scores = self._scores(X)
-        labels = numbered(column_or_1d(y), self.classes_)
+        labels = class_codes(column_or_1d(y), self.classes_)
         check_consistent_length(scores, labels)
         if (labels < 0).any():
             raise EmpiriskError("y holds classes that were not in the training data; margins need known classes.")

@@ -14,8 +14,8 @@ from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
-from empirisk.contract.ensemble import ClassMembers, Members, numbered, vote_margins
-from empirisk.contract.inputs import Array, check_weights, sorted_classes
+from empirisk.contract.ensemble import ClassMembers, Members, vote_margins
+from empirisk.contract.inputs import Array, check_weights, class_codes, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.transaction import all_or_nothing
@@ -220,7 +220,7 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
     def _answers(self, machine: Any, X: Any) -> Array:
         if self.voting == "soft":
             return np.asarray(machine.predict_proba(X), dtype=np.float64)
-        said = numbered(np.asarray(machine.predict(X)), self.classes_)
+        said = class_codes(np.asarray(machine.predict(X)), self.classes_)
         return (said[:, None] == np.arange(len(self.classes_))).astype(np.float64)
 
     def vote_shares(self, X: Any) -> Array:

@@ -21,6 +21,7 @@ from sklearn.metrics import check_scoring
 
 from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import Array, generator
+from empirisk.extras import data_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -174,8 +175,6 @@ class Importances:
         polars.DataFrame
             Columns ``feature``, ``importance`` (mean fall of the score) and ``deviation`` (over the shuffles).
         """
-        import polars as pl  # tables alone need it, and it takes a while to load
-
         check_count("n_repeats", n_repeats)
         if not nw.dependencies.is_into_dataframe(X):
             X = X.tocsr() if issparse(X) else np.asarray(X)
@@ -183,7 +182,7 @@ class Importances:
         columns = [np.array([column]) for column in range(X.shape[1])]
         found = falls(self, X, y, columns, score, n_repeats, seed, sample_weight)
         names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(X.shape[1])])
-        return pl.DataFrame(
+        return data_frame(
             {
                 "feature": [str(name) for name in names],
                 "importance": found.mean(axis=1),

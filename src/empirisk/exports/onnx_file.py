@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import __version__
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import Unsuitable
 from empirisk.exports.graph import Graph
 from empirisk.exports.tensor import Node, Tensor, kind_of
 from empirisk.exports.words import trimmed_by_parts
+from empirisk.extras import need
 
 #: Versions of the operations: the first that have what graphs use, so that older runtimes read them too.
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
@@ -27,12 +28,11 @@ AT_MOST, MEMBER = 0, 6
 
 def library() -> Any:
     """The package ``onnx``."""
-    try:
-        import onnx
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError as error:
-        raise EmpiriskError("ONNX needs the packages onnx and onnxruntime: pip install 'empirisk[export]'.") from error
+    need("ONNX", "export", "onnx", "onnxruntime")
+    import onnx
+    import onnx.helper
+    import onnx.numpy_helper
+
     return onnx
 
 

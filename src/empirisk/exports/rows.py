@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 from empirisk.exports.registry import load_family
 from empirisk.exports.tensor import Tensor, entry
+from empirisk.extras import data_frame
 
 #: Rows that are made up for a check where none are given.
 CHECKED = 64
@@ -112,9 +113,7 @@ def _made_up(model: Any) -> Any:
     for name, found in zip(names, categories, strict=True):
         if found is not None:
             columns[name] = [(*found, None)[place] for place in random.integers(len(found) + 1, size=CHECKED)]
-    import polars as pl
-
-    return pl.DataFrame(columns)
+    return data_frame(columns)
 
 
 def _categories(model: Any) -> tuple[Any, ...]:

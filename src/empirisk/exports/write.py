@@ -150,10 +150,8 @@ def _write_onnx(model: Any, rows: Rows, path: Path) -> tuple[bytes, dict[str, ND
 
 def run_onnx(content: bytes, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The answers of a model of ONNX, by onnxruntime."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise EmpiriskError("The check of an export needs onnxruntime: pip install 'empirisk[export]'.") from error
+    import onnxruntime  # `onnx_model` has asked for both packages
+
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     used = {each.name for each in session.get_inputs()}

@@ -10,11 +10,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from empirisk.errors import LETTERS, EmpiriskError
+from empirisk.extras import need
 from empirisk.files import arrays
 from empirisk.files.account import COLUMN, ENTRY, GENERATOR, LIST, TABLE, TAGGED, VALUE, Account, Cost, Damaged
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
@@ -212,14 +212,22 @@ class Decoder:
         parts = tuple(map(arrays.frozen, (sorted_.data, sorted_.indices, sorted_.indptr)))
         return SPARSE[kind](parts, shape=tuple(shape))
 
-    def _read_frame(self, content: list) -> pl.DataFrame:
+    def _read_frame(self, content: list) -> Any:
+        need("A model with a table in it", "learn", "polars")
+        import polars as pl  # files without tables need it not
+
         self._account.take(COLUMN * (1 + len(content)))
         self._account.add_work(TABLE + COLUMN * len(content))
-        columns = [
-            pl.Series(_typed(name, str), self.value(_typed(items, list)), dtype=FRAME_TYPES[kind])
-            for name, kind, items in _typed(content, list)
-        ]
-        return pl.DataFrame(columns)
+        if any(kind not in FRAME_TYPES for _, kind, _ in _typed(content, list)):
+            raise Damaged("a table in it has a column of a type that no file holds")
+        try:
+            columns = [
+                pl.Series(_typed(name, str), self.value(_typed(items, list)), dtype=getattr(pl, kind))
+                for name, kind, items in content
+            ]
+            return pl.DataFrame(columns)
+        except pl.exceptions.PolarsError as error:
+            raise Damaged("a table in it does not hold together") from error
 
     def _read_random_state(self, content: Any) -> np.random.RandomState:
         self._account.take(GENERATOR // 4)
@@ -380,8 +388,6 @@ def decode(tree: Any, source: arrays.Source, account: Account, saved: Sequence[A
         raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise Damaged("its tree does not hold together") from error
-    except pl.exceptions.PolarsError as error:
-        raise Damaged("a table in it does not hold together") from error
     unused = source.unused()
     if unused is not None:
         raise Damaged(f"nothing uses its member {unused!r}")

@@ -11,8 +11,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
-import polars as pl
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
@@ -28,8 +28,9 @@ PLAIN_TYPES = {"float": float, "int": int, "bool": bool, "str": str, "object": o
 _NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 NUMPY_TYPES = {f"numpy.{name}": getattr(np, name) for name in (*_NUMBERS, "bool_", "object_", "str_")}
 TYPE_NAMES = {cls: name for name, cls in (PLAIN_TYPES | NUMPY_TYPES).items()}
-_SERIES = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt64, pl.UInt32, pl.UInt16, pl.UInt8)
-FRAME_TYPES = {str(kind): kind for kind in (*_SERIES, pl.Boolean, pl.String)}
+#: Types of columns by the names that Polars has for them.
+FRAME_TYPES = ("Float64", "Float32", "Int64", "Int32", "Int16", "Int8", "UInt64", "UInt32", "UInt16", "UInt8")
+FRAME_TYPES += ("Boolean", "String")
 SPARSE = {cls.__name__: cls for cls in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)}
 
 
@@ -55,6 +56,8 @@ class Encoder:
         form = _FORMS.get(type(value))
         if form is not None:
             return form(self, value, where)
+        if nw.dependencies.is_polars_dataframe(value):
+            return self._frame(value, where)
         if isinstance(value, np.generic):
             return self._scalar(value, where)
         if isinstance(value, type) and value in TYPE_NAMES:
@@ -119,7 +122,7 @@ class Encoder:
         parts = [self._array(part, where) for part in (value.data, value.indices, value.indptr)]
         return {"sparse": [type(value).__name__, list(value.shape), *parts]}
 
-    def _frame(self, value: pl.DataFrame, where: str) -> Any:
+    def _frame(self, value: Any, where: str) -> Any:
         odd = [name for name, kind in value.schema.items() if str(kind) not in FRAME_TYPES]
         if odd:
             raise EmpiriskError(f"{where} has a column {odd[0]!r} of a type that a model file cannot hold.")
@@ -217,6 +220,5 @@ _FORMS: dict[type, Callable[[Encoder, Any, str], Any]] = {
     np.ndarray: Encoder._array,
     np.random.RandomState: Encoder._random_state,
     np.random.Generator: Encoder._generator,
-    pl.DataFrame: Encoder._frame,
     **dict.fromkeys(SPARSE.values(), Encoder._sparse),
 }

@@ -6,16 +6,18 @@ depends on what scikit-learn calls its private ones: `check_rebuilt` compares th
 
 import warnings
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
 from empirisk.errors import EmpiriskError
+from empirisk.extras import need
 from empirisk.files.account import COLUMN, Account, Damaged
 from empirisk.files.registry import STEP_PLACES, find, name_of
 from empirisk.state import COMMON, Scope
@@ -87,11 +89,21 @@ def _columns(its: Mapping[str, Any], account: Account) -> Refit:
     X: Any = _table(account, 1, its["n_features_in_"])
     if "feature_names_in_" in its:
         account.add_work(COLUMN * X.shape[1])
-        X = pl.DataFrame(X, schema=list(its["feature_names_in_"]), orient="row")
+        names = list(its["feature_names_in_"])
+        if len(set(names)) < len(names):
+            raise Damaged("in its ColumnTransformer, two columns have one name")
+        X = nw.from_numpy(X, names, backend=_frame_library()).to_native()
     dropped = [(name, "drop", columns) for name, _, columns in its["transformers"]]
     remainder = its["remainder"] if isinstance(its["remainder"], str) else "drop"
     options = {"transformers": dropped, "remainder": remainder, "transformer_weights": None, "verbose": False}
     return Refit(options, X, free=("transformers_", "output_indices_", "sparse_output_"))
+
+
+def _frame_library() -> Any:
+    """A library of data frames that is installed: scikit-learn reads the names of columns from a frame alone."""
+    found = next((name for name in ("polars", "pandas", "pyarrow") if find_spec(name)), None)
+    need("A ColumnTransformer that was fitted to a data frame", "learn", found or "polars")
+    return found
 
 
 def _target(its: Mapping[str, Any], account: Account) -> Refit:

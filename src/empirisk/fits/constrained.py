@@ -223,7 +223,7 @@ def constrained(
     if problems[0].penalty.zero:
         raise Unsuitable(f"C={constraint!r} bounds the penalty, and there is none; use penalty='l2' or 'l1'.")
     begin = time.perf_counter()
-    search = RadiusSearch(problems, constraint.limit, replace(run, progress=None, learning=None))
+    search = RadiusSearch(problems, constraint.limit, replace(run, progress=None, learning=None, resisted=[]))
     smallest, largest = natural_range(search.problems)
     tried_freely = problems[0].design.implicit
     for step in range(MOST):
@@ -247,24 +247,13 @@ def constrained(
 def _fits(search: RadiusSearch, seconds: float) -> list[Fit]:
     """The answer with the certificate of the constrained problem, whose gap the problems share."""
     answer, share = search.answer, 1.0 / len(search.problems)
-    relative = search.gap / search.magnitude
-    converged = bool(relative <= search.run.limits.tol)
+    relative, tol = search.gap / search.magnitude, search.run.limits.tol
     cut = next((fit.certificate.status for fit in search.fits if fit.cut), Ending.STALLED)
     active = answer.size >= search.radius * (1 - 1e-6)
-    words = f"R(w) = {answer.size:.6g} {'=' if active else '<'} {search.radius:.6g}, {len(search.history['C'])} fits"
+    words = f"subject to R(w) = {answer.size:.6g} {'=' if active else '<'} {search.radius:.6g}"
+    words = f"{words}, {len(search.history['C'])} fits"
     found = []
     for fit, point, loss in zip(search.fits, answer.points, answer.losses, strict=True):
-        certificate = replace(
-            fit.certificate,
-            primal=float(loss),
-            dual=float(loss - share * search.gap),
-            gap=share * search.gap,
-            relative_gap=relative,
-            converged=converged,
-            status=Ending.CONVERGED if converged else cut,
-            reason=f"{fit.certificate.reason}; subject to {words}",
-            iterations=search.iterations,
-            seconds=share * seconds,
-        )
-        found.append(Fit(point, certificate, {}))
+        certificate = replace(fit.certificate, primal=float(loss), status=cut, iterations=search.iterations)
+        found.append(Fit(point, certificate.regraded(share * search.gap, relative, tol, words, share * seconds), {}))
     return [replace(found[0], history=search.history), *found[1:]]

@@ -15,6 +15,7 @@ from empirisk.linalg.design import DenseDesign
 from empirisk.linalg.threads import interruptible_call
 from empirisk.problem import Array, Problem
 from empirisk.settings import require
+from empirisk.solvers.closed.decomposed import Weighted, eigenpairs
 
 #: Up to here the n x n form is taken even for tall data: it does not cancel where the fit interpolates.
 ROWS = 1000
@@ -70,44 +71,24 @@ class EigenDecomposition:
 def decompose(problem: Problem) -> EigenDecomposition:
     """The decomposition of the design of a ridge problem."""
     rows, columns = problem.design.shape
-    root = np.sqrt(problem.weights)
     # Four arrays of doubles: the products, a copy, the vectors, and what is computed from them.
     require(32 * rows * min(rows, columns), "Leave-one-out for all rows", "use C='cv'")
-    centre = np.zeros(columns)
-    constant = np.zeros(rows)
-    if problem.intercept:
-        share = problem.weights / problem.weights.sum()
-        centre, constant = problem.design.tdot(share), np.sqrt(share)
+    data = Weighted.of(problem)
+    constant = np.sqrt(data.share)
     if rows > columns and rows > min(4 * columns, ROWS):
-        gram = problem.design.gram(problem.weights) - problem.weights.sum() * np.outer(centre, centre)
-        values, vectors = interruptible_call(lambda: np.linalg.eigh(gram), columns)
-        scores = problem.design.predict(vectors, -(centre @ vectors))
-        scores *= root[:, None]
-        return EigenDecomposition(scores, np.maximum(values, 0.0), root, constant, by_rows=False)
-    products = problem.design.row_products
+        values, vectors = eigenpairs(data.gram())
+        return EigenDecomposition(data.dot(vectors), np.maximum(values, 0.0), data.root, constant, by_rows=False)
     if problem.design.implicit and rows > ROWS:
-        thin = _thin_factor(products)
+        thin = _thin_factor(problem.design.row_products)
         if thin is not None:
-            mean = (problem.weights / problem.weights.sum()) @ thin if problem.intercept else None
+            mean = data.share @ thin if problem.intercept else None
             return decompose(replace(problem, design=DenseDesign(thin, mean)))
-    middle = level = np.zeros(rows)
-    if problem.intercept:
-        middle, square = problem.design.dot(centre), problem.design.squared_norms(centre)
-        # Lifted above all others, the constant is the last eigenvector, and is left out.
-        trace = float(problem.weights @ (products.diagonal() - 2 * middle + square))
-        level = middle - square - (2 * trace + 1) / problem.weights.sum()
-    matrix = np.empty((rows, rows))
-
-    def fill(part: slice) -> None:
-        inner = np.subtract(products[part], level, out=matrix[part])
-        inner -= middle[part, None]
-        inner *= root
-        inner *= root[part, None]
-
-    blocks.over_rows(fill, rows, 8 * rows)
-    values, vectors = interruptible_call(lambda: np.linalg.eigh(matrix), rows)
+    matrix = data.outer()
+    # Lifted above all others, the constant is the last eigenvector, and is left out.
+    matrix += np.multiply.outer((2 * np.trace(matrix) + 1) * constant, constant)
+    values, vectors = eigenpairs(matrix)
     kept = slice(rows - 1 if problem.intercept else rows)
-    return EigenDecomposition(vectors[:, kept], np.maximum(values[kept], 0.0), root, constant, by_rows=True)
+    return EigenDecomposition(vectors[:, kept], np.maximum(values[kept], 0.0), data.root, constant, by_rows=True)
 
 
 def left_out_diagonal(problem: Problem) -> Array:
@@ -117,7 +98,9 @@ def left_out_diagonal(problem: Problem) -> Array:
     intercept), the coefficients are S y, and the residual of a row left out is (S y)_i / S_ii.
     """
     matrix = problem.design.row_products.copy()
-    matrix[np.diag_indices_from(matrix)] += problem.penalty.l2 / (2.0 * problem.scale)
+    # Products are known but for rounding: a smaller ridge would leave a matrix that has no factor.
+    rounding = len(matrix) * np.finfo(float).eps * float(matrix.diagonal().max())
+    matrix[np.diag_indices_from(matrix)] += np.maximum(problem.penalty.l2 / (2.0 * problem.scale), rounding)
     factor: Array = interruptible_call(lambda: np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), len(matrix))
     response: Array = cho_solve((factor, True), np.ones(len(factor)))
     lapack.invert_product(factor)

@@ -65,7 +65,7 @@ def _refuse_if_not_separable(problem: Problem, run: SolverRun) -> None:
     bound = fit.certificate.dual
     if bound <= SEPARATED or fit.point.u is None:
         return
-    raise _not_separable(problem, fit.point.u, f"of any hyperplane sum to at least {bound:.3g}")
+    raise _not_separable(problem, fit.point.u, f"sum to at least {bound:.3g} everywhere")
 
 
 def _refuse_if_margin_is_thin(soft: Problem, fit: Fit) -> None:
@@ -79,27 +79,30 @@ def _refuse_if_margin_is_thin(soft: Problem, fit: Fit) -> None:
     u, correlations = feasible(soft, fit.point.u)
     least = -soft.conjugate_sum(u)
     length = float(soft.design.squared_rows().mean()) ** 0.5
-    square = max(float(soft.design.squared_norms(correlations)), 0.0)
+    square = max(float(np.sum(soft.design.squared_norms(correlations))), 0.0)
     margin = square**0.5 / least if least > 0 else np.inf
     if margin <= THIN * length:
         # What other rows add vanishes as C grows.
-        shares = np.where(np.abs(u) > 1e-3 * soft.scale, u / soft.scale, 0.0)
-        raise _not_separable(soft, shares, f"vanish for no hyperplane with a margin above {margin:.1g}")
+        shares = u / soft.per_output(soft.scale)
+        shares = np.where(np.abs(shares) > 1e-3, shares, 0.0)
+        raise _not_separable(soft, shares, f"vanish nowhere with a margin above {margin:.1g}")
 
 
 def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> NotSeparable:
     """The error, with the rows on which the evidence rests."""
     # Smaller shares are what a solver leaves of zero.
-    evidence = np.flatnonzero(np.abs(shares) > 1e-6)
+    evidence = np.flatnonzero(np.abs(shares.reshape(len(shares), -1)).max(axis=1) > 1e-6)
     rows = problem.places[evidence]
-    if problem.intercept:
-        which, why, remedy = "hyperplane", "the convex hulls of the classes meet among", "use a finite C"
-    else:
+    which, why, after, remedy = "hyperplane", "the convex hulls of the classes meet among", "", "use a finite C"
+    if problem.classes:
+        which, why = "score of each class", "no scores put the own class ahead in all of"
+    elif not problem.intercept:
         which, why = "hyperplane through the origin", "no direction has a positive product with all of"
+        after = " times their labels"
         remedy = "use fit_intercept=True, which allows other hyperplanes, or a finite C"
     return NotSeparable(
         f"C=inf asks for a hard margin, but no {which} separates the classes: the hinge losses {losses_of_all}, "
-        f"and {why} rows {listed(rows)}{'' if problem.intercept else ' times their labels'}; {remedy}.",
+        f"and {why} rows {listed(rows)}{after}; {remedy}.",
         rows,
     )
 

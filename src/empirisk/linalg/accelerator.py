@@ -7,14 +7,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from empirisk.errors import MissingExtra
+from empirisk.extras import need
 from empirisk.settings import settings
 
 if TYPE_CHECKING:
-    from empirisk.scale.devices import Device
+    from empirisk.scale.accelerators import Accelerator
 
 #: The room of devices stands above all that asks for one, and imports JAX: it is found by its name when it is needed.
-DEVICES = "empirisk.scale.devices"
+DEVICES = "empirisk.scale.accelerators"
 #: What JAX needs to see an accelerator; where none of these is installed, "auto" does not load JAX to find that out.
 PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm60_plugin", "jax_rocm7_plugin", "libtpu")
 #: Whose arrays may lie on a device, and the number that DLPack has for the processor's memory.
@@ -23,7 +23,7 @@ PACKAGES, IN_MEMORY = ("jax", "jaxlib", "torch", "cupy"), 1
 WORTH_SENDING = 1e9
 
 
-def accelerator(work: float) -> Device | None:
+def accelerator(work: float) -> Accelerator | None:
     """The device that takes so much work under the settings in force; None for the processor.
 
     >>> accelerator(1e3) is None  # "auto" keeps what is small
@@ -32,9 +32,7 @@ def accelerator(work: float) -> Device | None:
     wanted = settings().device
     if wanted.partition(":")[0] == "cpu" or (wanted == "auto" and (work < WORTH_SENDING or not _may_see_one())):
         return None
-    if find_spec("jax") is None:
-        raise MissingExtra(f"device={wanted!r} needs JAX; install with: pip install 'empirisk[nets]'.")
-    return import_module(DEVICES).chosen(wanted)
+    return _devices(f"device={wanted!r}").chosen(wanted)
 
 
 def rows_on_device(X: Any) -> Any:
@@ -48,7 +46,12 @@ def rows_on_device(X: Any) -> Any:
     in_memory = X.__dlpack_device__()[0] == IN_MEMORY
     if in_memory and not settings().device.startswith("jax:"):
         return None
-    return import_module(DEVICES).adopted(X)
+    return _devices("X on a device").adopted(X)
+
+
+def _devices(what: str) -> Any:
+    need(what, "nets", "jax")
+    return import_module(DEVICES)
 
 
 def _may_see_one() -> bool:

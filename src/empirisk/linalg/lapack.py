@@ -9,6 +9,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from empirisk.linalg.blocks import over_rows, rowwise
 from empirisk.linalg.lapack_by_address import AddressedRoutines, OtherSignature
@@ -133,13 +134,11 @@ def column_basis(matrix: Array, tolerance: float) -> tuple[Array, Array, NDArray
            [0.]]), array([1]))
     """
     rows, columns = matrix.shape
-    most = min(rows, columns)
-    if not most:
+    if not min(rows, columns):
         return np.empty((rows, 0)), np.empty((0, 0)), np.empty(0, dtype=np.intp)
-    transposed, by = np.array(matrix.T, order="C"), routines()
-    order, factors = interruptible_call(lambda: by.factor_columns(transposed), max(rows, columns))
-    r = np.tril(transposed[:most, :most]).T
+    # SciPy lets other threads work meanwhile.
+    q, r, order = interruptible_call(
+        lambda: qr(matrix, mode="economic", pivoting=True, check_finite=False), max(rows, columns)
+    )
     rank = int(np.sum(np.abs(r.diagonal()) > tolerance))
-    if rank:
-        interruptible_call(lambda: by.make_basis(transposed[:rank], factors), max(rows, columns))
-    return transposed[:rank].T, r[:rank, :rank], order[:rank].astype(np.intp) - 1
+    return q[:, :rank], r[:rank, :rank], order[:rank].astype(np.intp)

@@ -83,7 +83,6 @@ class AddressedRoutines:
         self._trtri, self._pstrf = named("trtri", "ccifii"), named("pstrf", "cifiiiffi")
         self._syevr = named("syevr", "cccififfiififfiifiiii")
         self._gelsy = named("gelsy", "iiififiififii")
-        self._geqp3, self._orgqr = named("geqp3", "iifiiffii"), named("orgqr", "iiififfii")
         self._trsm, self._gemm = named("trsm", "cccciiffifi"), named("gemm", "cciiiffififfi")
         self._syrk = named("syrk", "cciiffiffi")
 
@@ -141,23 +140,6 @@ class AddressedRoutines:
         sides = *place(transposed), *place(solution)
         parts = *map(whole, (rows, columns, 1)), *sides, address(order), byref(self._number(least)), byref(rank)
         self._with_room(self._gelsy, parts)
-
-    def factor_columns(self, transposed: NDArray) -> tuple[NDArray[np.intc], NDArray]:
-        """A QR factorisation that takes the longest of what is left of the columns next.
-
-        The order of the columns, from 1 on, and the factors of the reflections that take the place of the matrix.
-        """
-        columns, rows = transposed.shape
-        order, factors = np.zeros(columns, dtype=np.intc), np.empty(min(rows, columns), self._dtype)
-        sizes = whole(rows), whole(columns)
-        self._with_room(self._geqp3, (*sizes, *place(transposed), address(order), address(factors)))
-        return order, factors
-
-    def make_basis(self, transposed: NDArray, factors: NDArray) -> None:
-        """The reflections in these rows become the columns of Q that they stand for."""
-        columns, rows = transposed.shape
-        sizes = map(whole, (rows, columns, columns))
-        self._with_room(self._orgqr, (*sizes, *place(transposed), address(factors)))
 
     def subtract(self, tile: NDArray, left: NDArray, right: NDArray) -> None:
         """tile -= left right'."""

@@ -69,21 +69,6 @@ class SciPyRoutines:
         order = np.zeros(columns, dtype=np.intc)
         solution[...] = self._named("gelsy")(transposed.T, solution.T, order, least, int(room))[1].T
 
-    def factor_columns(self, transposed: NDArray) -> tuple[NDArray[np.intc], NDArray]:
-        """A QR factorisation that takes the longest of what is left of the columns next.
-
-        The order of the columns, from 1 on, and the factors of the reflections that take the place of the matrix.
-        """
-        geqp3 = self._named("geqp3")
-        found, order, factors, _, _ = geqp3(transposed.T, lwork=int(geqp3(transposed.T, lwork=-1)[3][0]))
-        transposed[...] = found.T
-        return order, factors
-
-    def make_basis(self, transposed: NDArray, factors: NDArray) -> None:
-        """The reflections in these rows become the columns of Q that they stand for."""
-        orgqr, given = self._named("orgqr"), factors[: len(transposed)]
-        transposed[...] = orgqr(transposed.T, given, lwork=int(orgqr(transposed.T, given, lwork=-1)[1][0]))[0].T
-
     def subtract(self, tile: NDArray, left: NDArray, right: NDArray) -> None:
         """tile -= left right'."""
         tile[...] = self._named("gemm")(-1.0, right.T, left.T, beta=1.0, c=tile.T, trans_a=True).T

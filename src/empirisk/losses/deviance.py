@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from empirisk import state
@@ -17,6 +19,20 @@ LARGEST = np.log(np.finfo(float).max)
 def _growth(rate: float, e: Array) -> Array:
     """(exp(rate e) - 1) / rate, or its limit e."""
     return namespace(e).expm1(rate * e) / rate if rate else e
+
+
+#: Below it differences that begin with a square are summed from their powers, of which the last one is rounding.
+NEAR, POWERS = 0.02, 10
+
+
+def _series(x: Array, factors: list[float], direct: Array) -> Array:
+    """sum_k factors[k] x^(k + 2) where x is small: a difference of two numbers beside x has lost the digits of x^2."""
+    xp = namespace(x)
+    near = xp.abs(x) < NEAR
+    small, total = xp.where(near, x, 0.0), 0.0
+    for factor in reversed(factors):
+        total = total * small + factor
+    return xp.where(near, total * small * small, direct)
 
 
 def _falling_root(z: Array, height: Array | float, rate: float) -> Array:
@@ -89,8 +105,9 @@ class Tweedie(ScalarLoss):
     def phi(self, e: Array) -> Array:
         """2 (exp(a e) / a + exp(-c e) / c - 1 / (a c))."""
         a, c = self._rates()
+        factors = [2 * (a**k - (-c) ** k) / math.factorial(k + 1) for k in range(1, POWERS)]
         with np.errstate(over="ignore"):
-            return 2 * (_growth(a, e) - _growth(-c, e))
+            return _series(e, factors, 2 * (_growth(a, e) - _growth(-c, e)))
 
     def slope(self, e: Array) -> Array:
         """2 (exp(a e) - exp(-c e))."""
@@ -113,7 +130,8 @@ class Tweedie(ScalarLoss):
         t = 0.5 * v
         if a == 0 or c == 0:
             t = t if c == 0 else -t
-            return 2 * (functions.xlog1py(1 + t, t) - t)
+            factors = [2 * (-1.0) ** k / (k * (k - 1)) for k in range(2, POWERS)]
+            return _series(t, factors, 2 * (functions.xlog1py(1 + t, t) - t))
         # exp(a e) - exp(-c e) = t: the larger of the two powers is between |t| and |t| + 1.
         reach = xp.log1p(xp.abs(t))
         low, high = xp.where(t < 0, -reach / c, 0.0), xp.where(t > 0, reach / a, 0.0)

@@ -150,6 +150,7 @@ class CrammerSinger(JointLoss):
     array([0.])
     """
 
+    hard_form = "crammer_singer"
     supported = True
 
     @staticmethod

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import ClassifierMixin, MultiOutputMixin
 from sklearn.callback import with_callbacks
 
@@ -27,7 +26,17 @@ from empirisk.contract.inputs import (
     encode_classes,
     generator,
 )
-from empirisk.contract.multiclass import LABELS, SCHEMES, codes_for, name_of, read, scheme_for, winners
+from empirisk.contract.multiclass import (
+    LABELS,
+    SCHEMES,
+    class_probabilities,
+    codes_for,
+    name_of,
+    read,
+    scheme_for,
+    winners,
+)
+from empirisk.contract.outputs import in_single_precision, label_columns
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable, listed
@@ -92,6 +101,7 @@ class Equation(Machine):
     _state = state.State(
         wrong_memory,
         seen_=state.optional(state.array("f8", "problems", 2, low=0)),
+        n_support_=state.optional(state.array("i4", None, low=0)),
         stream_=state.optional(MEMORY),
     )
 
@@ -127,7 +137,13 @@ class Equation(Machine):
         if last is not None and continue_from is not None:
             continue_from(last.get("features_"))
         self._solve(X, problems, y, deadline, last)
+        if "support_" in vars(self):
+            self.n_support_ = self._count_support(y)
         return self
+
+    def _count_support(self, y: NDArray) -> NDArray[np.int32]:
+        """The number of support vectors, of each class where there are classes."""
+        return np.array([len(self.support_)], np.int32)
 
     def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
         super()._keep(problems, fits, C)
@@ -172,7 +188,7 @@ class Equation(Machine):
             REMEDIES | {Ending.MAX_TIME: "raise max_time, or give it fewer rows at a time"},
         )
         self.seen_ = seen(steps.problems) + (self.seen_ if again else 0.0)
-        for name in (*SUPPORT, "choice_", "stream_"):
+        for name in (*SUPPORT, "n_support_", "choice_", "stream_"):
             self.__dict__.pop(name, None)
         if steps.memory is not None:
             self.stream_ = steps.memory
@@ -199,7 +215,8 @@ class Classifier(ClassifierMixin, Equation):
     penalty : str or Penalty
         "l2", "l1", "elastic_net", "none", or an object of `empirisk.penalties`.
     C : float, "loo", "cv" or Constraint
-        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses). "cv" chooses it by
+        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses, all classes together too), and no
+        penalty for losses that have none. "cv" chooses it by
         cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss). `Constraint` (radius)
         is the constraint form: the sum of losses is minimised subject to R(w) <= radius.
     multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"} or matrix
@@ -239,6 +256,8 @@ class Classifier(ClassifierMixin, Equation):
         w = sum_j dual_coef_[j] phi(support_vectors_[j]), and where these stood in the data: behind a kernel instead of
         ``coef_``, and beside it for losses such as the hinge without features and with an l2 penalty. Of many equal
         rows behind a kernel the first stands for all.
+    n_support_ : array
+        The support vectors of each class.
     certificate_ : Certificate
         Primal, dual, gap, status, solver and why it was chosen; where all weights are zero by the choice of C or of the
         loss, its ``reason`` says so.
@@ -310,13 +329,7 @@ class Classifier(ClassifierMixin, Equation):
     def _prepare(self, X, y, sample_weight=None, stream: Stream | None = None) -> tuple[list[Problem], NDArray]:
         loss = self._suitable_loss(self.loss)
         again = stream is not None and stream.again
-        y = y.toarray() if sparse.issparse(y) else y
-        try:
-            several = np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
-        except ValueError as error:
-            raise EmpiriskError(
-                "y holds lists of different lengths; give one label for each row, or a table."
-            ) from error
+        y, several = label_columns(y)
         if again and several != (self.scheme_ == LABELS):
             raise EmpiriskError("y has columns of labels in some calls of partial_fit and classes in others; use one.")
         design, y = self._fit_map(X, y, sample_weight, late=self._late(), again=again, multi_output=several)
@@ -334,6 +347,12 @@ class Classifier(ClassifierMixin, Equation):
         loss, targets = self._code(loss, codes, len(self.classes_), again)
         classes = len(self.classes_) if loss.joint else 0
         return self._problems(loss, design, targets, weights, classes), y
+
+    def _count_support(self, y: NDArray) -> NDArray[np.int32]:
+        if self.scheme_ == LABELS:
+            return super()._count_support(y)
+        codes = class_codes(y[self.support_], self.classes_)
+        return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
 
     def _known_codes(self, y: NDArray, weights: Array, stream: Stream) -> NDArray:
         """The class numbers of the rows of a call of `partial_fit`; the first call is told all classes."""
@@ -401,6 +420,7 @@ class Classifier(ClassifierMixin, Equation):
 
     @blockwise
     @single_threaded_blas()
+    @in_single_precision
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class or label."""
         f = self._scores(X)
@@ -414,22 +434,17 @@ class Classifier(ClassifierMixin, Equation):
 
     @available_if(_has_probabilities)
     @blockwise
+    @in_single_precision
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes, where the loss implies them.
 
         Two classes: the p for which f minimises the expected loss. Softmax: its own. One-vs-rest: normalised. Several
         labels: the probability of each.
         """
-        loss = losses.find(self.loss)
-        f = self._scores(X)
-        if self.scheme_ == "joint":
-            return losses.find(loss.joint_form or loss).link(f)
-        if self.scheme_ == "binary":
-            return np.column_stack([loss.link(-f[:, 0]), loss.link(f[:, 0])])
-        p = loss.link(f)
+        loss, f = losses.find(self.loss), self._scores(X)
         if self.scheme_ == LABELS:
-            return p
-        return p / p.sum(axis=1, keepdims=True)
+            return loss.link(f)
+        return class_probabilities(losses.find(loss.joint_form or loss) if self.scheme_ == "joint" else loss, f)
 
     @available_if(_has_probabilities)
     @blockwise
@@ -551,6 +566,7 @@ class Regressor(PredictsNumbers, MultiOutputMixin, Equation):
 
     @blockwise
     @single_threaded_blas()
+    @in_single_precision
     def raw_predict(self, X: ArrayLike) -> Array:
         """f(x) of each row: the prediction itself, or the logarithm of it for deviances such as "poisson"."""
         f = self._scores(X)

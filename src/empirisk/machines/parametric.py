@@ -12,22 +12,22 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties
-from empirisk.certificate import Certificate, combine
+from empirisk.certificate import Certificate
 from empirisk.contract.arguments import check_count
 from empirisk.contract.features import FLOATS
 from empirisk.contract.inputs import as_numbers, check_C, check_size, check_weights, class_weights, encode_classes
 from empirisk.contract.inputs import generator as generator_of
-from empirisk.contract.multiclass import SCHEMES, read, winners
+from empirisk.contract.multiclass import SCHEMES, class_probabilities, read, winners
 from empirisk.contract.progress import FitCallbacks
 from empirisk.contract.tasks import TaskByLoss, predicts_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import Limits
+from empirisk.fits.fit import Fit, Limits, summarise
 from empirisk.fits.minimise import Minimum, checked_method, descend, warn_unless_minimal
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.penalties.base import Penalty
-from empirisk.problem import Array
+from empirisk.problem import Array, Point
 from empirisk.solvers.functions.predictions import Predictions
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.validation import available_if, validate_data
@@ -266,15 +266,7 @@ class Parametric(CallbackSupportMixin, TaskByLoss):
         self.params_ = np.array(theta) if getattr(self, "scheme_", "") == "one_vs_rest" else theta[0]
         values = [starts for _, starts in found]
         self.objectives_ = values[0] if len(values) == 1 else np.array(values)
-        self.certificate_ = combine([_certificate(minimum) for minimum in minima])
-        names = ("objective", "seconds")
-        history: dict[str, NDArray] = {
-            name: np.concatenate([minimum.history[name] for minimum in minima]) for name in names
-        }
-        if len(minima) > 1:
-            counts = [len(minimum.history["objective"]) for minimum in minima]
-            history["problem"] = np.repeat(np.arange(len(minima)), counts)
-        self.history_ = history
+        self.certificate_, self.history_ = summarise([_fit_of(minimum) for minimum in minima])
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
         self.stopped_ = self.certificate_.status
 
@@ -308,20 +300,17 @@ class Parametric(CallbackSupportMixin, TaskByLoss):
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes, where the loss implies them."""
-        loss, f = losses.find(self.loss), self._scores(X)
-        if self.scheme_ == "joint":
-            return loss.link(f)
-        if self.scheme_ == "binary":
-            return np.column_stack([loss.link(-f[:, 0]), loss.link(f[:, 0])])
-        p = loss.link(f)
-        return p / p.sum(axis=1, keepdims=True)
+        return class_probabilities(losses.find(self.loss), self._scores(X))
 
 
-def _certificate(found: Minimum) -> Certificate:
+def _fit_of(found: Minimum) -> Fit:
     """What is known of a point of a problem that is not convex: its value, and how flat it is there."""
     steepest = float(np.abs(found.gradient).max())
-    return replace(
-        Certificate(found.value, -np.inf, np.inf, np.inf),
+    certificate = Certificate(
+        found.value,
+        -np.inf,
+        np.inf,
+        np.inf,
         converged=found.stopped == Ending.CONVERGED,
         status=found.stopped,
         solver=found.method,
@@ -329,3 +318,5 @@ def _certificate(found: Minimum) -> Certificate:
         iterations=max(found.iterations, 1),
         seconds=found.seconds,
     )
+    history = {name: found.history[name].tolist() for name in ("objective", "seconds")}
+    return Fit(Point(np.ravel(found.x)), certificate, history)

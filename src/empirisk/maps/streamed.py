@@ -413,8 +413,10 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
         core = np.array(kernel.between(subset), dtype=np.float64, order="C")
         scaled = core / np.sqrt(np.outer(shares, shares))
         values = interruptible_call(partial(np.linalg.eigvalsh, scaled), rank)
-        # What the smaller half of the directions leaves over, spread over all landmarks.
-        ridge = max(float(values[: rank // 2].sum()) / rank, FLOOR * float(norms.sum()) / rows)
+        # What the smaller half of the directions leaves over, spread over all landmarks; more than the rounding of
+        # the kernel, which in single precision leaves eigenvalues well below zero.
+        rounding = max(-2.0 * values[0], rank * np.finfo(float).eps * values[-1])
+        ridge = max(float(values[: rank // 2].sum()) / rank, FLOOR * float(norms.sum()) / rows, float(rounding))
         core.flat[:: rank + 1] += ridge * shares
         tiled.factor(core)
         invert_triangle(core)

@@ -3,14 +3,10 @@
 The one room that imports JAX and Optax. Without them the rest of the library works as before.
 """
 
-from importlib.util import find_spec
-
-from empirisk.errors import MissingExtra
+from empirisk.extras import need
 from empirisk.lazy import lazy_names
 
-_missing = [name for name in ("jax", "optax") if find_spec(name) is None]
-if _missing:
-    raise MissingExtra(f"Networks need {' and '.join(_missing)}; install with: pip install 'empirisk[nets]'.")
+need("A network", "nets", "jax", "optax")
 
 _HOMES, __getattr__, __dir__ = lazy_names(
     "empirisk.nets",

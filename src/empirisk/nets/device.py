@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import jax
 
-from empirisk.scale.devices import find
+from empirisk.scale.devices import default_platform, find
 from empirisk.settings import settings
 
 
@@ -14,7 +14,7 @@ def on_device() -> Iterator[str]:
     """Within, JAX computes on the device in force; its platform ("cpu", "gpu" or "tpu") is given."""
     wanted = settings().device
     if wanted == "auto":
-        yield jax.default_backend()
+        yield default_platform()
         return
     device = find(wanted)
     with jax.default_device(device):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.errors import EmpiriskError, MissingExtra
+from empirisk.errors import EmpiriskError
+from empirisk.extras import need
 
 LAYOUTS = ("empirisk", "torch")
 
@@ -39,8 +39,7 @@ def read_weights(
     >>> found["0.weight"].shape
     (5, 3)
     """
-    if find_spec("safetensors") is None:
-        raise MissingExtra("Weights from files need safetensors; install with: pip install 'empirisk[nets]'.")
+    need("A file of weights", "nets", "safetensors")
     from safetensors.numpy import load_file
 
     if layout not in LAYOUTS:

@@ -3,9 +3,11 @@
 Names are imported when they are first used, so that nothing loads Matplotlib before it draws.
 """
 
+from empirisk.extras import need
 from empirisk.lazy import lazy_names
 from empirisk.places import lead_matplotlib
 
+need("A view", "plots", "matplotlib")
 lead_matplotlib()
 #: The file of each view; ``make stubs`` tells type checkers.
 _HOMES, __getattr__, __dir__ = lazy_names(

@@ -101,7 +101,8 @@ class ThresholdedCodes(Coding):
         self.count, self.soft = count, soft
 
     def fresh(self, products):
-        inverse: Array = np.asarray(np.linalg.pinv(products.gram, hermitian=True), dtype=np.float64)
+        # Atoms that point the same way but for the rounding of their products count as one.
+        inverse: Array = np.asarray(np.linalg.pinv(products.gram, rcond=DEPENDENT, hermitian=True), dtype=np.float64)
         codes: NDArray = DenseDesign(products.crossed).dot(inverse)
         if self.count >= codes.shape[1]:
             return codes

@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.scale.disk import FileBlock
-from empirisk.scale.table import Table
+from empirisk.extras import data_frame
+from empirisk.scale.table import BlockedTable
 from empirisk.settings import require
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-class Answers:
+class BlockedAnswers:
     """What a machine says of the rows of a scan: an array for each block, in the order of the files.
 
     Iterate over it for the arrays; `write` puts all answers into a file, `frame` gives them as a Polars frame and
     `numpy.asarray` as an array, where they fit into memory.
     """
 
-    def __init__(self, table: Table, function: Callable[[Any], Any], named: bool = False):
+    def __init__(self, table: BlockedTable, function: Callable[[Any], Any], named: bool = False):
         self._table, self._function, self._named = table, function, named
 
     def __len__(self) -> int:
@@ -37,15 +37,11 @@ class Answers:
         return f"<answers for {len(self)} rows>"
 
     def __iter__(self) -> Iterator[NDArray]:
-        rows, lengths = self._table.rows, self._table.place.lengths
-        for handle, length in zip(rows.base, lengths, strict=True):
-            block = rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
+        for block in self._table.blocks():
             yield np.asarray(self._function(self._with_names(block) if self._named else block))
 
     def _with_names(self, block: NDArray) -> pl.DataFrame:
-        import polars as pl
-
-        return pl.DataFrame(block, schema=self._table.names)
+        return data_frame(block, schema=self._table.names)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         first = next(iter(self))
@@ -79,8 +75,6 @@ class Answers:
 
 
 def _frame(block: NDArray) -> pl.DataFrame:
-    import polars as pl
-
     if block.ndim == 1:
-        return pl.DataFrame({"prediction": block})
-    return pl.DataFrame({f"prediction_{number}": column for number, column in enumerate(block.T)})
+        return data_frame({"prediction": block})
+    return data_frame({f"prediction_{number}": column for number, column in enumerate(block.T)})

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.contract.elsewhere import elsewhere
+from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.errors import Unsuitable
-from empirisk.scale.disk import Disk, FileBlock
-from empirisk.scale.table import Table
+from empirisk.extras import data_frame
+from empirisk.scale.boosting import fit_boosting
+from empirisk.scale.disk import Disk
+from empirisk.scale.table import BlockedTable
 from empirisk.settings import require, settings
 from empirisk.stop import check_stop
 from empirisk.trees.binned.bins import BinnedRows, Binning, aligned
@@ -20,17 +22,20 @@ from empirisk.trees.binned.together import TeamGrower
 
 #: The share of the memory budget that rows may take to be kept as they are.
 WHOLE_SHARE = 4
+#: What boosting in memory keeps of a row beside its bins: gradient, curvature, score, target, weight, two buffers.
+ROW_BYTES = 64
 
 
-def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """X, y and weights as they are where they are in memory; of files, the rows where they fit, else to be binned."""
-    there = elsewhere(X)
-    if there is None:
-        return X, y, sample_weight
+def rows_for_trees(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
+    """The rows in memory where they fit, else to be binned; None where the machine has learned from them in blocks.
+
+    That is so on a cluster, and where the bins and what is known of each row beside them would not fit into memory.
+    """
     table = there.table(y, sample_weight).counting()
     place, name = table.place, type(machine).__name__
-    if not isinstance(place, Disk):
-        raise Unsuitable(f"{name} needs its rows in memory or in files; write X to Parquet files, and use er.scan.")
+    if not isinstance(place, Disk) or place.count * (2 * table.rows.shape[1] + ROW_BYTES) > settings().memory:
+        fit_boosting(machine, table)
+        return None
     weights, targets = place.gathered(table.weights), _labels(table)
     whole = 8 * place.count * table.rows.shape[1] <= settings().memory // WHOLE_SHARE
     draws = machine.early_stopping or machine.subsample < 1
@@ -45,15 +50,13 @@ def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[An
     return FileRows(table), targets, weights
 
 
-def _named(matrix: NDArray, table: Table) -> Any:
+def _named(matrix: NDArray, table: BlockedTable) -> Any:
     if table.names is None:
         return matrix
-    import polars as pl
-
-    return pl.DataFrame(matrix, schema=table.names)
+    return data_frame(matrix, schema=table.names)
 
 
-def _labels(table: Table) -> NDArray:
+def _labels(table: BlockedTable) -> NDArray:
     """The targets as they were, in memory."""
     y = table.place.gathered(table.targets())
     return y.astype(table.kind) if table.labels is None else table.labels[y.astype(int)]
@@ -62,7 +65,7 @@ def _labels(table: Table) -> NDArray:
 class FileRows:
     """Rows in files as trees see them: some of them for the edges of bins, and the bins of all."""
 
-    def __init__(self, table: Table):
+    def __init__(self, table: BlockedTable):
         self.table, self.shape, self.names = table, table.rows.shape, table.names
         self._some: dict[int, NDArray] = {}
         self._lock = Lock()
@@ -84,12 +87,11 @@ class FileRows:
 
     def _blocks(self) -> Iterator[tuple[int, NDArray]]:
         """The blocks, each with the number of its first row."""
-        rows, start = self.table.rows, 0
-        for handle, length in zip(rows.base, rows.place.lengths, strict=True):
+        start = 0
+        for block in self.table.blocks():
             check_stop()
-            block = rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
             yield start, np.ascontiguousarray(block, dtype=np.float64)
-            start += length
+            start += len(block)
 
     def _rows(self, chosen: NDArray[np.intp]) -> NDArray:
         """The chosen rows, which are in order."""

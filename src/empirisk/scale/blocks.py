@@ -36,18 +36,13 @@ def add(left: Any, right: Any) -> Any:
     return tuple(map(add, left, right)) if isinstance(left, tuple) else iadd(left, right)
 
 
-def larger(left: Any, right: Any) -> Any:
-    """The larger of two arrays, entry by entry."""
-    return np.maximum(left, right)
-
-
 def chained(left: list, right: list) -> list:
     """What blocks have each, in their order."""
     return left + right
 
 
-class Place:
-    """Where blocks of rows lie, and who computes there.
+class Place(RowSpace):
+    """Where blocks of rows lie, and who computes there: sums and maps are passes over the vectors that they need.
 
     A subclass writes `_run`, `gathered` and `scattered`.
 
@@ -63,8 +58,11 @@ class Place:
     """
 
     def __init__(self, lengths: Sequence[int]):
-        self.lengths = tuple(int(length) for length in lengths)
-        self.count, self.passes = sum(self.lengths), 0
+        self.lengths, self.passes = tuple(int(length) for length in lengths), 0
+        super().__init__(sum(self.lengths))
+
+    def __reduce__(self):
+        return left_behind, ()
 
     def run(
         self,
@@ -79,23 +77,23 @@ class Place:
         value for the block; those of all blocks are combined in a fixed order. The result is a tuple of the former and
         the latter, or the only one of them.
         """
-        if any(isinstance(each, Rows) for each in inputs):
+        if any(isinstance(each, TableRows) for each in inputs):
             self.passes += 1
-        constants = [each.value[None] for each in inputs if isinstance(each, Constant)]
+        constants = [each.value[None] for each in inputs if isinstance(each, ConstantVector)]
         if outputs == 1 and combine is None and len(constants) == len(inputs):
             # A function of numbers that are the same everywhere is the same everywhere.
-            return Constant(self, np.asarray(function(*constants))[0])
+            return ConstantVector(self, np.asarray(function(*constants))[0])
         call = BlockCall(function, tuple(each.read for each in inputs), outputs, combine is not None)
         handles = [[None] * len(self.lengths) if each.base is None else each.base for each in inputs]
         kept, combined = self._run(call, list(zip(*handles, strict=True)), combine)
-        found = tuple(Blocked(self, base, width) for base, width in kept)
+        found = tuple(Blocked(self, *vector) for vector in kept)
         found = found if combine is None else (*found, combined)
         return found[0] if len(found) == 1 else found
 
     def _run(
         self, call: BlockCall, handles: list[tuple], combine: Callable[[Any, Any], Any] | None
-    ) -> tuple[list[tuple[list, tuple[int, ...]]], Any]:
-        """`run` on the handles of the inputs of each block: handles and width of outputs, and the combined value."""
+    ) -> tuple[list[tuple], Any]:
+        """`run` on the handles of the inputs of each block: what makes `Blocked` of outputs, and the combined value."""
         raise NotImplementedError
 
     def like(self, lengths: Sequence[int]) -> Place:
@@ -109,13 +107,13 @@ class Place:
         there = self.like([counts[number] for number in filled])
 
         def choose(vector: Blocked) -> Blocked:
-            if isinstance(vector, Constant):
-                return Constant(there, vector.value)
+            if isinstance(vector, ConstantVector):
+                return ConstantVector(there, vector.value)
             call = BlockCall(lambda part, mask: part[mask > 0], (vector.read, mask.read), 1, False, resized=True)
             bases = [each.base or [None] * len(counts) for each in (vector, mask)]
             (kept,), _ = self._run(call, list(zip(*bases, strict=True)), None)
-            kind = Rows if isinstance(vector, Rows) else Blocked
-            return kind(there, [kept[0][number] for number in filled], kept[1])
+            kind = TableRows if isinstance(vector, TableRows) else Blocked
+            return kind(there, [kept[0][number] for number in filled], *kept[1:])
 
         return choose
 
@@ -128,6 +126,54 @@ class Place:
     def scattered(self, array: NDArray) -> Blocked:
         """The rows of an array, where the rows lie."""
         raise NotImplementedError
+
+    # --- row vectors --------------------------------------------------------------------------------------------------
+
+    def sum(self, function, *vectors, width=1):
+        return self.run(function, *vectors, combine=add)
+
+    def map(self, function, *vectors, width=1):
+        return self.run(function, *vectors, outputs=1)
+
+    def maps(self, function, *vectors, outputs):
+        return self.run(function, *vectors, outputs=outputs)
+
+    def take(self, vector, chosen):
+        return np.concatenate(self.run(lambda part: [np.array(part[chosen])], vector, combine=chained))
+
+    def constant(self, value):
+        return ConstantVector(self, value)
+
+    def extremes(self, vector):
+        low, high = self.run(lambda part: np.array([-part.min(), part.max()]), vector, combine=np.maximum)
+        return -float(low), float(high)
+
+    def best_constant(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
+        """argmin_b  sum_i weights_i loss(y_i, b): from the weights of two labels, the mean, or by bisection."""
+        if loss.margin_form:
+            totals = self.sum(lambda y, s: np.array([s @ (y < 0), s @ (y > 0)]), y, weights)
+            return float(loss.best_constant(np.array([-1.0, 1.0])[totals > 0], totals[totals > 0]))
+        if loss.quadratic:
+            moment, total = self.sum(lambda y, s: np.array([s @ y, s.sum()]), y, weights)
+            return float(moment / total)
+        return self._bisected(loss, y, weights)
+
+    def _bisected(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
+        def slopes(points: Array) -> Array:
+            def run(y: Array, s: Array) -> Array:
+                return np.array([s @ loss.derivative(y, np.full(len(y), b)) for b in points])
+
+            return self.sum(run, y, weights)
+
+        (low, high), reach = self.extremes(y), 1.0
+        while (ends := slopes(np.array([low, high])))[0] > 0 or ends[1] < 0:
+            low, high, reach = low - reach, high + reach, 2 * reach
+        for _ in range(BISECTION_PASSES):
+            points = np.linspace(low, high, BISECTION_POINTS + 2)
+            rising = np.flatnonzero(slopes(points[1:-1]) >= 0)
+            place = int(rising[0]) if len(rising) else BISECTION_POINTS
+            low, high = float(points[place]), float(points[place + 1])
+        return 0.5 * (low + high)
 
 
 @dataclass(frozen=True)
@@ -167,10 +213,12 @@ class Blocked(NDArrayOperatorsMixin):
     """
 
     #: From the handle of a block and its length to an array.
-    read: Callable[[Any, int], Any] = staticmethod(as_it_is)
+    read: Callable[[Any, int], Any]
 
-    def __init__(self, place: Place, base: Any, width: tuple[int, ...] = ()):
-        self.place, self.base = place, base
+    def __init__(
+        self, place: Place, base: Any, width: tuple[int, ...] = (), read: Callable[[Any, int], Any] = as_it_is
+    ):
+        self.place, self.base, self.read = place, base, read
         self.shape = (place.count, *width)
         self.ndim, self.dtype = len(self.shape), np.dtype(np.float64)
 
@@ -201,7 +249,7 @@ class Blocked(NDArrayOperatorsMixin):
             left, right = args
             return self.place.run(lambda a, b: int(not np.array_equal(a, b)), left, right, combine=add) == 0
         if function is np.zeros_like:
-            return Constant(self.place, np.zeros(self.shape[1:]))
+            return ConstantVector(self.place, np.zeros(self.shape[1:]))
         return NotImplemented
 
     def sum(self, axis: int | None = None) -> Any:
@@ -210,11 +258,11 @@ class Blocked(NDArrayOperatorsMixin):
 
     def min(self) -> float:
         """The smallest entry."""
-        return extremes(self)[0]
+        return self.place.extremes(self)[0]
 
     def max(self) -> float:
         """The largest entry."""
-        return extremes(self)[1]
+        return self.place.extremes(self)[1]
 
     def __getitem__(self, key: Any) -> Blocked:
         if key == (slice(None), None):
@@ -233,14 +281,14 @@ def left_behind() -> LeftBehind:
     return LeftBehind()
 
 
-class Rows(Blocked):
+class TableRows(Blocked):
     """The rows of the table: what a pass reads."""
 
 
-class Mapped(Rows):
+class Mapped(TableRows):
     """Rows after a map, which is applied each time that a block is read."""
 
-    def __init__(self, rows: Rows, transform: Callable[[NDArray], NDArray], width: int):
+    def __init__(self, rows: TableRows, transform: Callable[[NDArray], NDArray], width: int):
         super().__init__(rows.place, rows.base, (width,))
         self.read = _Transformed(rows.read, transform)
 
@@ -254,7 +302,7 @@ class _Transformed:
         return np.asarray(self.transform(self.read(handle, length)), dtype=np.float64)
 
 
-class Constant(Blocked):
+class ConstantVector(Blocked):
     """The row vector with the same entry, or the same row of entries, everywhere."""
 
     def __init__(self, place: Place, value: Any):
@@ -276,71 +324,3 @@ def dot(left: Any, right: Any) -> float:
     place = left.place if isinstance(left, Blocked) else right.place
     spread = [each if isinstance(each, Blocked) else place.scattered(np.asarray(each)) for each in (left, right)]
     return float(place.run(lambda a, b: float(np.vdot(a, b)), *spread, combine=add))
-
-
-def extremes(vector: Blocked) -> tuple[float, float]:
-    """The smallest and the largest entry."""
-    low, high = vector.place.run(lambda part: np.array([-part.min(), part.max()]), vector, combine=larger)
-    return -float(low), float(high)
-
-
-class BlockedRows(RowSpace):
-    """The row vectors of rows in blocks: sums, maps and bisections are passes over the vectors that they need."""
-
-    def __init__(self, place: Place):
-        super().__init__(place.count)
-        self.place = place
-
-    def __reduce__(self):
-        return left_behind, ()
-
-    def sum(self, function, *vectors, width=1):
-        return self.place.run(function, *vectors, combine=add)
-
-    def map(self, function, *vectors, width=1):
-        return self.place.run(function, *vectors, outputs=1)
-
-    def maps(self, function, *vectors, outputs):
-        return self.place.run(function, *vectors, outputs=outputs)
-
-    def take(self, vector, chosen):
-        return np.concatenate(self.place.run(lambda part: [part[chosen]], vector, combine=chained))
-
-    def constant(self, value):
-        return Constant(self.place, value)
-
-    def extremes(self, vector):
-        return extremes(vector)
-
-    def gathered(self, vector):
-        return self.place.gathered(vector)
-
-    def scattered(self, array):
-        return self.place.scattered(array)
-
-    def best_constant(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
-        """argmin_b  sum_i weights_i loss(y_i, b): from the weights of two labels, the mean, or by bisection."""
-        if loss.margin_form:
-            totals = self.sum(lambda y, s: np.array([s @ (y < 0), s @ (y > 0)]), y, weights)
-            return float(loss.best_constant(np.array([-1.0, 1.0])[totals > 0], totals[totals > 0]))
-        if loss.quadratic:
-            moment, total = self.sum(lambda y, s: np.array([s @ y, s.sum()]), y, weights)
-            return float(moment / total)
-        return self._bisected(loss, y, weights)
-
-    def _bisected(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
-        def slopes(points: Array) -> Array:
-            def run(y: Array, s: Array) -> Array:
-                return np.array([s @ loss.derivative(y, np.full(len(y), b)) for b in points])
-
-            return self.sum(run, y, weights)
-
-        (low, high), reach = self.extremes(y), 1.0
-        while (ends := slopes(np.array([low, high])))[0] > 0 or ends[1] < 0:
-            low, high, reach = low - reach, high + reach, 2 * reach
-        for _ in range(BISECTION_PASSES):
-            points = np.linspace(low, high, BISECTION_POINTS + 2)
-            rising = np.flatnonzero(slopes(points[1:-1]) >= 0)
-            place = int(rising[0]) if len(rising) else BISECTION_POINTS
-            low, high = float(points[place]), float(points[place + 1])
-        return 0.5 * (low + high)

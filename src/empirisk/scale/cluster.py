@@ -7,10 +7,11 @@ made them. Blocks are combined in trees of a fixed shape, so that the bits depen
 from __future__ import annotations
 
 import pickle
-import time
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
 from itertools import pairwise
-from operator import itemgetter
+from threading import Event
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,13 +24,13 @@ from empirisk.stop import Stopped, check_stop
 
 #: Values that one task combines.
 FAN_IN = 8
-#: Seconds between two looks at a result, and at whether to stop: short at first, then longer.
-FIRST_LOOK, LONGEST_LOOK = 0.001, 0.05
+#: Seconds between two looks at whether to stop while a result is awaited.
+LOOK_SECONDS = 0.1
 #: Workers that may die while they run a task before Dask gives it up: a cluster may lose many, and a task is harmless.
 ALLOWED_FAILURES = 1000
 
 
-class Cluster(Place):
+class DaskCluster(Place):
     """Blocks of rows as futures on the workers of a cluster.
 
     Parameters
@@ -52,43 +53,38 @@ class Cluster(Place):
         super().__init__(lengths)
         self.client, self.received = client, 0
 
-    def __reduce__(self):
-        return object, ()
-
     def like(self, lengths):
-        return Cluster(self.client, lengths)
+        return DaskCluster(self.client, lengths)
 
     def _run(self, call: BlockCall, handles: list[tuple], combine: Callable[[Any, Any], Any] | None):
         columns = [list(column) for column in zip(*handles, strict=True)]
         whole = self.client.map(compute, list(self.lengths), *columns, call=call, pure=False)
-        kept = []
-        if call.outputs:
-            widths = self.result(self.client.submit(_widths, whole[0], call.outputs, pure=False), whole)
-            for number, width in enumerate(widths):
-                kept.append((self.client.map(itemgetter(number), whole, pure=False), width))
         if combine is None:
-            return kept, None
-        parts = self.client.map(itemgetter(call.outputs), whole, pure=False)
-        while len(parts) > 1:
-            groups = [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
-            parts = [self.client.submit(_combined, group, combine, pure=False) for group in groups]
-        return kept, self.result(parts[0], whole)
+            combined, widths = None, self.result(self.client.submit(_widths, whole[0], call.outputs, pure=False), whole)
+        else:
+            # Sums travel without the vectors that were found beside them.
+            parts = self.client.map(_last, whole, pure=False) if call.outputs else whole
+            while len(parts) > 1:
+                groups = [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
+                parts = [self.client.submit(_combined, group, combine, pure=False) for group in groups]
+            widths, combined = self.result(parts[0], whole)
+        # The vectors stay in the tuples that the tasks gave: to take each out would be another task for each block.
+        return [(whole, width, Nth(number)) for number, width in enumerate(widths)], combined
 
     def result(self, future: Future, others: Sequence[Future] = ()) -> Any:
         """What a task gives; where the fit is stopped, the tasks are cancelled."""
-        wait = FIRST_LOOK
+        done = Event()
+        future.add_done_callback(lambda _: done.set())
         try:
-            while not future.done():
+            while not done.wait(LOOK_SECONDS):
                 check_stop()
-                time.sleep(wait)
-                wait = min(2 * wait, LONGEST_LOOK)
-            found = future.result()
+            found = outcome(future)
         except (Stopped, KeyboardInterrupt):
             self.client.cancel([future, *others])
             raise
         size = len(pickle.dumps(found))
         self.received += size
-        Cluster.received_in_all += size
+        DaskCluster.received_in_all += size
         return found
 
     def scattered(self, array):
@@ -98,22 +94,49 @@ class Cluster(Place):
         return Blocked(self, self.client.map(np.asarray, parts, pure=False), array.shape[1:])
 
 
+def outcome(future: Future) -> Any:
+    """What a finished task gives, or the error that it ended with.
+
+    The error is copied: Dask keeps its own, whose traceback would keep all futures of the fit on the scheduler.
+    """
+    if future.status == "error":
+        raise copy(future.exception()) from None
+    return future.result()
+
+
 def compute(length: int, *parts: Any, call: BlockCall) -> tuple:
     """The results for a block, on a worker; its threads are those of Dask."""
     with config(threads=1), single_threaded_blas():
-        return call(length, *parts)
+        found = call(length, *parts)
+        return found if call.outputs else ([], *found)
+
+
+@dataclass(frozen=True)
+class Nth:
+    """Reads a vector from the tuple that a task gave."""
+
+    number: int
+
+    def __call__(self, found: tuple, length: int) -> Any:
+        return found[self.number]
 
 
 def _widths(found: tuple, outputs: int) -> list[tuple[int, ...]]:
     return [np.shape(each)[1:] for each in found[:outputs]]
 
 
-def _combined(parts: list, combine: Callable[[Any, Any], Any]) -> Any:
+def _last(found: tuple) -> tuple:
+    """The widths of the vectors of a block, and what is combined."""
+    return _widths(found, len(found) - 1), found[-1]
+
+
+def _combined(parts: list, combine: Callable[[Any, Any], Any]) -> tuple:
     """Parts combined from left to right; copied first, since sums overwrite what other tasks may read again."""
-    total = pickle.loads(pickle.dumps(parts[0]))
-    for part in parts[1:]:
+    widths, total = parts[0]
+    total = pickle.loads(pickle.dumps(total))
+    for _, part in parts[1:]:
         total = combine(total, part)
-    return total
+    return widths, total
 
 
 def forgive(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from empirisk.clusters.expectation import ColumnMoments, Mixture, Moments
 from empirisk.clusters.rows import nearest
 from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.linalg.design import DenseDesign
-from empirisk.scale.blocks import Constant, add
+from empirisk.scale.blocks import ConstantVector, add
 from empirisk.scale.fitting import map_table
-from empirisk.scale.table import Table
+from empirisk.scale.table import BlockedTable
 from empirisk.stop import Deadline, Ending, interruptible
 
 Array = NDArray[np.float64]
@@ -25,7 +26,7 @@ def fit_kmeans(machine: Any, there: RowsElsewhere, sample_weight: Any) -> None:
     deadline = Deadline(machine.max_time)
     table = map_table(machine, there.table(None, sample_weight).counting())
     centres = _first_means(machine, table)
-    labels, history = Constant(table.place, -1.0), {"inertia": [], "changes": []}
+    labels, history = ConstantVector(table.place, -1.0), {"inertia": [], "changes": []}
     ending = Ending.MAX_ITER
     with interruptible():
         while True:
@@ -50,13 +51,14 @@ def fit_kmeans(machine: Any, there: RowsElsewhere, sample_weight: Any) -> None:
     machine.history_ = {name: np.array(values) for name, values in history.items()}
 
 
-def _first_means(machine: Any, table: Table) -> Array:
+def _first_means(machine: Any, table: BlockedTable) -> Array:
     """The means that are given, or those of a sample."""
     if not isinstance(machine.init, str):
         return np.array(machine.init, dtype=np.float64)
     X, _, weights = table.sample()
     start = clone(machine).set_params(features=None, batch_size=None)
-    return start.fit(X, sample_weight=weights).cluster_centers_
+    with warnings.catch_warnings(action="ignore"):  # a start need not converge
+        return start.fit(X, sample_weight=weights).cluster_centers_
 
 
 def _round_of(centres: Array) -> Any:
@@ -77,7 +79,8 @@ def fit_mixture(machine: Any, there: RowsElsewhere, sample_weight: Any) -> None:
     deadline = Deadline(machine.max_time)
     table = there.table(None, sample_weight).counting()
     X, _, weights = table.sample()
-    start = clone(machine).fit(X, sample_weight=weights)
+    with warnings.catch_warnings(action="ignore"):  # a start need not converge
+        start = clone(machine).fit(X, sample_weight=weights)
     columns = _column_moments(table)
     form, floor, history, mixture = machine.covariance_type, machine.reg_covar, [], start._last()
     here = Moments(X[:1], weights[:1], form, floor, columns)
@@ -104,7 +107,7 @@ def fit_mixture(machine: Any, there: RowsElsewhere, sample_weight: Any) -> None:
     machine.seen_ = dict(vars(columns))
 
 
-def _column_moments(table: Table) -> ColumnMoments:
+def _column_moments(table: BlockedTable) -> ColumnMoments:
     """The weight, means and variances of the columns, in two passes: the second is around the means."""
     total, sums = table.place.run(lambda X, w: (float(w.sum()), w @ X), table.rows, table.weights, combine=add)
     mean = sums / total

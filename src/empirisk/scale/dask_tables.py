@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from empirisk.contract.inputs import LARGEST
 from empirisk.errors import EmpiriskError
-from empirisk.scale.blocks import Blocked, Rows
-from empirisk.scale.cluster import Cluster, forgive
-from empirisk.scale.table import DOUBLE, Table, checked_weights, ones
+from empirisk.scale.blocks import Blocked, TableRows
+from empirisk.scale.cluster import DaskCluster, forgive
+from empirisk.scale.table import DOUBLE, BlockedTable, checked_weights, ones
 
 
 class DaskTable:
@@ -29,7 +29,7 @@ class DaskTable:
         self.framed = hasattr(X, "columns")
         self.names = [str(name) for name in X.columns] if self.framed else None
 
-    def table(self, y: Any = None, sample_weight: Any = None) -> Table:
+    def table(self, y: Any = None, sample_weight: Any = None) -> BlockedTable:
         """The rows, targets and weights, where they lie, checked."""
         client = current_client()
         forgive(client)
@@ -39,13 +39,13 @@ class DaskTable:
         blocks = client.map(
             _rows, partitions, range(len(partitions)), names=self.names, columns=self.X.shape[1], pure=False
         )
-        first = Cluster(client, [1] * len(blocks))
+        first = DaskCluster(client, [1] * len(blocks))
         lengths = [first.result(each) for each in client.map(len, blocks, pure=False)]
         filled = [number for number, length in enumerate(lengths) if length]
         if not filled:
             raise EmpiriskError("X has no rows; give a collection that has some.")
-        place = Cluster(client, [lengths[number] for number in filled])
-        rows = Rows(place, [blocks[number] for number in filled], (self.X.shape[1],))
+        place = DaskCluster(client, [lengths[number] for number in filled])
+        rows = TableRows(place, [blocks[number] for number in filled], (self.X.shape[1],))
         targets, labels, kind = (None, None, DOUBLE)
         if y is not None:
             targets, labels, kind = self._targets(place, lengths, filled, y)
@@ -53,9 +53,9 @@ class DaskTable:
         if sample_weight is not None:
             columns = self._column(place, lengths, filled, sample_weight, "sample_weight")
             weights = Blocked(place, client.map(_floats, columns, name="sample_weight", pure=False))
-        return Table(rows, targets, checked_weights(weights), labels, kind, self.names)
+        return BlockedTable(rows, targets, checked_weights(weights), labels, kind, self.names)
 
-    def _column(self, place: Cluster, lengths: list[int], filled: list[int], values: Any, name: str) -> list:
+    def _column(self, place: DaskCluster, lengths: list[int], filled: list[int], values: Any, name: str) -> list:
         """The partitions of a column beside those of X."""
         if not hasattr(values, "dask"):
             raise EmpiriskError(f"{name} is no collection of Dask, and X is one; give both as collections.")
@@ -71,7 +71,7 @@ class DaskTable:
             )
         return [parts[number] for number in filled]
 
-    def _targets(self, place: Cluster, lengths: list[int], filled: list[int], y: Any):
+    def _targets(self, place: DaskCluster, lengths: list[int], filled: list[int], y: Any):
         columns = self._column(place, lengths, filled, y, "y")
         kind = np.dtype(y.dtype) if isinstance(y.dtype, np.dtype) else np.dtype(object)
         if kind.kind in "biuf":

@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from empirisk.lazy import lazy
 from empirisk.linalg.design import Array, DenseDesign, Design, local_sums
-from empirisk.scale.blocks import Blocked, BlockedRows, Rows, add, chained, left_behind
+from empirisk.scale.blocks import Blocked, TableRows, add, chained, left_behind
 
 
 class BlockedDesign(Design):
@@ -25,16 +24,16 @@ class BlockedDesign(Design):
 
     in_memory = False
 
-    def __init__(self, rows: Rows, shift: Array | None = None):
+    def __init__(self, rows: TableRows, shift: Array | None = None):
         self.rows_there, self.place, self.shift = rows, rows.place, shift
         self.shape = (rows.shape[0], rows.shape[1])
 
     def __reduce__(self):
         return left_behind, ()
 
-    @lazy
+    @property
     def rowspace(self):
-        return BlockedRows(self.place)
+        return self.place
 
     @property
     def remark(self):
@@ -75,14 +74,14 @@ class BlockedDesign(Design):
         return (found[:-1], found[-1]) if outputs else ((), found)
 
     def gram(self, weights=None):
-        if weights is None:
-            return self._run(lambda A: A.gram(), combine=add)
-        return self._run(lambda A, weights: A.gram(weights), weights, combine=add)
+        return self._weighted(DenseDesign.gram, weights)
 
     def squared_columns(self, weights=None):
-        if weights is None:
-            return self._run(lambda A: A.squared_columns(), combine=add)
-        return self._run(lambda A, weights: A.squared_columns(weights), weights, combine=add)
+        return self._weighted(DenseDesign.squared_columns, weights)
+
+    def _weighted(self, sums: Callable[..., Array], weights: Any) -> Array:
+        """The sums of a block, with or without weights, over all blocks."""
+        return self._run(sums, *(() if weights is None else (weights,)), combine=add)
 
     def squared_rows(self):
         return self._run(lambda A: A.squared_rows(), outputs=1)
@@ -92,11 +91,10 @@ class BlockedDesign(Design):
 
     def rows(self, chosen):
         if isinstance(chosen, Blocked):
-            return BlockedDesign(cast(Rows, self.place.filtered(chosen)(self.rows_there)), self.shift)
-        # Some rows of every block, in memory.
-        return DenseDesign(
-            np.concatenate(self.place.run(lambda X: [X[chosen]], self.rows_there, combine=chained)), self.shift
-        )
+            return BlockedDesign(cast(TableRows, self.place.filtered(chosen)(self.rows_there)), self.shift)
+        # Some rows of every block, in memory: copies, for a view would keep its block.
+        some = self.place.run(lambda X: [np.array(X[chosen])], self.rows_there, combine=chained)
+        return DenseDesign(np.concatenate(some), self.shift)
 
     def centred(self):
         def ends(X: Array) -> tuple[Array, Array]:

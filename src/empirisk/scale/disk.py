@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import TooLarge
-from empirisk.linalg.blocks import slices
 from empirisk.linalg.threads import ordered_map
 from empirisk.scale.blocks import BlockCall, Blocked, Place
 from empirisk.settings import settings
@@ -66,33 +64,32 @@ class BlockFile:
     def __init__(self, folder: Folder, path: Path):
         self.folder, self.path = folder, path
         self._end, self._lock = 0, Lock()
-        self._number = os.open(path, os.O_RDWR | os.O_CREAT)
-        finalize(self, _discard, self._number, path)
+        path.touch()
+        finalize(self, path.unlink, True)
 
     def append(self, block: NDArray) -> FileBlock:
         """Write a block, and say where it is."""
         block = np.ascontiguousarray(block)
         with self._lock:
             start, self._end = self._end, self._end + block.nbytes
-        data, done = _bytes(block), 0
-        while done < block.nbytes:
-            done += os.pwrite(self._number, data[done:], start + done)
+        with self.path.open("r+b", buffering=0) as file:  # each thread has its own place in the file
+            file.seek(start)
+            data, done = _bytes(block), 0
+            while done < block.nbytes:
+                done += file.write(data[done:])
         return FileBlock(self, start, block.shape, block.dtype)
 
     def load(self, start: int, out: NDArray) -> None:
         """Fill an array with what was written there."""
-        data, done = _bytes(out), 0
-        while done < out.nbytes:
-            done += os.preadv(self._number, [data[done:]], start + done)
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(start)
+            data, done = _bytes(out), 0
+            while done < out.nbytes:
+                done += file.readinto(data[done:])
 
 
 def _bytes(array: Any) -> memoryview:
     return memoryview(array).cast("B") if array.size else memoryview(b"")
-
-
-def _discard(number: int, path: Path) -> None:
-    os.close(number)
-    path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -154,8 +151,3 @@ class Disk(Place):
         ends = np.cumsum((0, *self.lengths))
         parts = [array[start:stop] for start, stop in pairwise(ends)]
         return Blocked(self, parts, array.shape[1:])
-
-
-def fixed_blocks(rows: int, row_bytes: int) -> list[slice]:
-    """Slices of the rows, of which each is a block."""
-    return slices(rows, max(1, block_bytes() // max(row_bytes, 1)))

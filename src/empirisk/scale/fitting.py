@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empirisk.contract.elsewhere import RowsElsewhere
-from empirisk.contract.inputs import class_weights
+from empirisk.contract.inputs import class_weights, require_two
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.problem import Problem
 from empirisk.protocols import FeatureMap, learns_with_machine
-from empirisk.scale.blocks import Blocked, Rows
+from empirisk.scale.blocks import Blocked, TableRows
 from empirisk.scale.design import BlockedDesign
-from empirisk.scale.table import Table, total_weights
+from empirisk.scale.table import BlockedTable, total_weights
 
 
-def map_table(machine: Any, table: Table) -> Table:
+def map_table(machine: Any, table: BlockedTable) -> BlockedTable:
     """The table after the feature map of a machine, which learns from a sample of the rows."""
     if machine._kernel() is not None:
         raise Unsuitable(
@@ -65,22 +66,25 @@ def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) 
     return machine._problems(loss, design, [table.targets()], table.weights)
 
 
-def _of_classes(machine: Any, table: Table, design: BlockedDesign) -> list[Problem]:
-    loss, place, weights = machine._suitable_loss(machine.loss), table.place, table.weights
-    machine.classes_, codes = table.classes()
-    count = len(machine.classes_)
-    if count < 2:
-        raise EmpiriskError(
-            f"{type(machine).__name__} needs at least two classes in y, but it holds one class only: "
-            f"{machine.classes_[0]!r}; check the target column."
-        )
-    numbers = np.arange(count)
+def numbered_classes(machine: Any, table: BlockedTable) -> tuple[NDArray[Any], Blocked, Blocked]:
+    """The classes, the number of every row's class, and the weights of the rows with those of the classes."""
+    (classes, codes), weights = table.classes(), table.weights
     if machine.class_weight is not None:
-        totals = total_weights(place, codes, weights, count)
-        factors = class_weights(machine.class_weight, machine.classes_, numbers, totals)
-        weights = place.run(lambda codes, weights: weights * factors[codes.astype(int)], codes, weights, outputs=1)
+        totals = total_weights(table.place, codes, weights, len(classes))
+        factors = class_weights(machine.class_weight, classes, np.arange(len(classes)), totals)
+        weights = table.place.run(
+            lambda codes, weights: weights * factors[codes.astype(int)], codes, weights, outputs=1
+        )
+    return classes, codes, weights
+
+
+def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> list[Problem]:
+    loss, place = machine._suitable_loss(machine.loss), table.place
+    machine.classes_, codes, weights = numbered_classes(machine, table)
+    count = len(machine.classes_)
+    require_two(machine.classes_, type(machine).__name__)
     # The targets of one row of each class tell those of all rows.
-    loss, targets = machine._code(loss, numbers, count)
+    loss, targets = machine._code(loss, np.arange(count), count)
     problems: list[Problem] = []
     for values in targets:
         target = place.run(lambda codes, values=values: values[codes.astype(int)], codes, outputs=1)
@@ -99,4 +103,4 @@ def _counting(design: BlockedDesign, target: Blocked, weights: Blocked) -> tuple
         return design, [target], weights
     choose = place.filtered(mask)
     rows = choose(design.rows_there)
-    return BlockedDesign(cast(Rows, rows), design.shift), [choose(target)], choose(weights)
+    return BlockedDesign(cast(TableRows, rows), design.shift), [choose(target)], choose(weights)

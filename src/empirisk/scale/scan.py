@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from empirisk.contract.inputs import LARGEST
 from empirisk.errors import EmpiriskError, did_you_mean, listed
-from empirisk.scale.answers import Answers
-from empirisk.scale.blocks import Blocked, Rows
+from empirisk.extras import need
+from empirisk.scale.answers import BlockedAnswers
+from empirisk.scale.blocks import Blocked, TableRows
 from empirisk.scale.disk import BlockFile, Disk, FileBlock, Folder, block_bytes
-from empirisk.scale.table import Table, checked_weights, ones
+from empirisk.scale.table import BlockedTable, checked_weights, ones
 from empirisk.stop import check_stop
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def scan(
     >>> machine.predict(table).frame().shape
     (30, 1)
     """
+    need("er.scan", "scale", "polars")
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files = [file for each in given for file in _files(os.fspath(each))]
     if not files:
@@ -120,7 +122,7 @@ class Scan:
         for file in files[1:]:
             self._require_same_columns(file)
         self.columns = [name for name in self.schema if name not in (target, weight)]
-        self._stored: Table | None = None
+        self._stored: BlockedTable | None = None
 
     def __repr__(self) -> str:
         return f"<scan of {len(self.files)} file{'s' if len(self.files) > 1 else ''}, {len(self.columns)} columns>"
@@ -198,7 +200,7 @@ class Scan:
                 count = sum(frame.height for frame in kept)
         return pl.concat(kept)
 
-    def table(self, y: Any = None, sample_weight: Any = None) -> Table:
+    def table(self, y: Any = None, sample_weight: Any = None) -> BlockedTable:
         """The rows, targets and weights, checked and kept in blocks of numbers."""
         if self._stored is None:
             self._stored = Ingest(self).table()
@@ -217,12 +219,12 @@ class Scan:
         table = self.table()
         return table.place.gathered(table.rows).astype(dtype, copy=False)
 
-    def map_blocks(self, function: Callable[[Any], Any], named: bool = False) -> Answers:
+    def map_blocks(self, function: Callable[[Any], Any], named: bool = False) -> BlockedAnswers:
         """function(block) of every block of rows: answers that are computed as they are read."""
-        return Answers(self.table(), function, named and self.encode is None)
+        return BlockedAnswers(self.table(), function, named and self.encode is None)
 
 
-def _scattered(table: Table, name: str, array: NDArray) -> Blocked:
+def _scattered(table: BlockedTable, name: str, array: NDArray) -> Blocked:
     if array.shape[:1] != (table.place.count,):
         raise EmpiriskError(
             f"{name} has {array.shape[0]} entries, and X has {table.place.count} rows; give one for each."
@@ -230,7 +232,7 @@ def _scattered(table: Table, name: str, array: NDArray) -> Blocked:
     return table.place.scattered(array)
 
 
-def _with_labels(table: Table, labels: NDArray) -> Table:
+def _with_labels(table: BlockedTable, labels: NDArray) -> BlockedTable:
     """The table with other targets, which are in memory."""
     if labels.dtype.kind in "biuf":
         return replace(table, y=_scattered(table, "y", labels.astype(float)), labels=None, kind=labels.dtype)
@@ -263,7 +265,7 @@ class Ingest:
         self.kind = _numpy_kind(target)
         self.worded = target is not None and self.kind is None
 
-    def table(self) -> Table:
+    def table(self) -> BlockedTable:
         """The table in blocks."""
         X, y, weights = (self.folder.new_file() for _ in range(3))
         handles: list[tuple[FileBlock, FileBlock | None, FileBlock | None]] = []
@@ -285,8 +287,8 @@ class Ingest:
         place = Disk([handle[0].shape[0] for handle in handles], self.folder)
         columns = list(zip(*handles, strict=True))
         names = np.array(list(self.labels), dtype=object) if self.worded else None
-        return Table(
-            Rows(place, list(columns[0]), (width,)),
+        return BlockedTable(
+            TableRows(place, list(columns[0]), (width,)),
             None if self.scan.target is None else Blocked(place, list(columns[1])),
             ones(place) if self.scan.weight is None else Blocked(place, list(columns[2])),
             None if names is None else names.astype(str) if all(isinstance(name, str) for name in names) else names,

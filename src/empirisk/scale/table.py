@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.contract.inputs import LARGEST
+from empirisk.contract.inputs import check_weight_range
 from empirisk.errors import EmpiriskError
-from empirisk.scale.blocks import Blocked, Constant, Mapped, Place, Rows, add, chained
+from empirisk.scale.blocks import Blocked, ConstantVector, Mapped, Place, TableRows, add, chained
+from empirisk.scale.disk import FileBlock
 from empirisk.settings import settings
 
 #: The type of targets that are numbers.
@@ -23,7 +24,7 @@ SAMPLE_ROWS, SAMPLE_SHARE = 100_000, 16
 
 
 @dataclass(frozen=True)
-class Table:
+class BlockedTable:
     """Rows in blocks, with their targets and weights.
 
     Attributes
@@ -42,7 +43,7 @@ class Table:
         The names of the columns.
     """
 
-    rows: Rows
+    rows: TableRows
     y: Blocked | None
     weights: Blocked
     labels: NDArray[Any] | None = None
@@ -54,20 +55,30 @@ class Table:
         """Where they lie."""
         return self.rows.place
 
+    def blocks(self) -> Iterator[NDArray]:
+        """The rows of files, block by block."""
+        for handle, length in zip(self.rows.base, self.place.lengths, strict=True):
+            yield self.rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
+
     def targets(self) -> Blocked:
         """The targets, which must be there."""
         if self.y is None:
             raise EmpiriskError("y is missing: name the column of the targets, as in er.scan(files, target='y').")
         return self.y
 
-    def counting(self) -> Table:
+    def counting(self) -> BlockedTable:
         """The table without the rows of weight zero."""
+        return self.counting_with(None)[0]
+
+    def counting_with(self, vector: Blocked | None) -> tuple[BlockedTable, Blocked | None]:
+        """The table without the rows of weight zero, and a vector without their entries."""
         if self.weights.min() > 0:
-            return self
+            return self, vector
         mask = self.place.run(lambda weights: (weights > 0).astype(float), self.weights, outputs=1)
         choose = self.place.filtered(mask)
         y = None if self.y is None else choose(self.y)
-        return replace(self, rows=choose(self.rows), y=y, weights=choose(self.weights))
+        rest = replace(self, rows=choose(self.rows), y=y, weights=choose(self.weights))
+        return rest, None if vector is None else choose(vector)
 
     def classes(self) -> tuple[NDArray[Any], Blocked]:
         """The sorted classes, and the number of every row's class among them."""
@@ -98,7 +109,7 @@ class Table:
         X, weights, *y = (np.concatenate(each) for each in zip(*found, strict=True))
         return X, y[0] if y else None, weights
 
-    def mapped(self, transform: Callable[[NDArray], Any]) -> Table:
+    def mapped(self, transform: Callable[[NDArray], Any]) -> BlockedTable:
         """The table after a map, which is applied to each block as it is read."""
         first = self.place.run(_few, self.rows, combine=chained)
         width = int(_dense(transform(np.concatenate(first)[:2])).shape[1])
@@ -124,24 +135,13 @@ def _united(left: NDArray, right: NDArray) -> NDArray:
 
 def checked_weights(weights: Blocked) -> Blocked:
     """The weights of the rows: none negative, not all zero, none without a value."""
-    low, high = weights.min(), weights.max()
-    if not np.isfinite(low + high) or low < 0:
-        raise EmpiriskError(
-            "sample_weight contains NaN, infinity or negative values; weights must be zero or positive."
-        )
-    if high == 0:
-        raise EmpiriskError("sample_weight is zero for every row; at least one weight must be positive.")
-    if not 1 / LARGEST <= high <= LARGEST:
-        raise EmpiriskError(
-            f"sample_weight has {high:.1e} as its largest value, where {1 / LARGEST:.0e} to {LARGEST:.0e} is allowed; "
-            "multiply all weights by one number, and divide C by it."
-        )
+    check_weight_range(weights.min(), weights.max())
     return weights
 
 
 def ones(place: Place) -> Blocked:
     """The weight one for every row."""
-    return Constant(place, 1.0)
+    return ConstantVector(place, 1.0)
 
 
 def total_weights(place: Place, codes: Blocked, weights: Blocked, classes: int) -> NDArray:

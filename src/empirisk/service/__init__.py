@@ -1,1 +1,5 @@
 """Predictions over HTTP."""
+
+from empirisk.extras import need
+
+need("A service", "serve", "starlette", "uvicorn")

@@ -1,5 +1,9 @@
 """Tables: reading them, finding out what their columns hold, and turning them into numbers that machines learn from."""
 
+from empirisk.extras import need
+
+need("A table", "learn", "polars")
+
 from empirisk.tables.encoding.encoder import TableEncoder
 from empirisk.tables.model import TableModel
 from empirisk.tables.reading.read import read

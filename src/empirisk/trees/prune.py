@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import state
+from empirisk.extras import data_frame
 from empirisk.stop import check_stop
 from empirisk.trees.exact.scan import ERROR, SQUARED
 from empirisk.trees.nodes import Nodes
@@ -166,9 +167,7 @@ def path_arrays(nodes: Nodes) -> tuple[Array, NDArray[np.int64], Array]:
 
 def path_table(nodes: Nodes) -> "pl.DataFrame":
     """`path_arrays` as a table."""
-    import polars as pl  # tables alone need it, and it takes a while to load
-
-    return pl.DataFrame(dict(zip(("alpha", "leaves", "impurity"), path_arrays(nodes), strict=True)))
+    return data_frame(dict(zip(("alpha", "leaves", "impurity"), path_arrays(nodes), strict=True)))
 
 
 def losses_along(nodes: Nodes, losses: Array, alphas: Array) -> Array:

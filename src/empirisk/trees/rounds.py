@@ -45,7 +45,70 @@ class BoostingPlan:
     groups: NDArray[np.int64]
 
 
-class Rounds:
+class GrowthRules:
+    """What every tree of boosting keeps to, wherever the rows are.
+
+    Parameters
+    ----------
+    binning : Binning
+        How the values of the table become bins.
+    plan : BoostingPlan
+        How to grow trees.
+    rows, count : int
+        The rows, and for how many equal ones they stand.
+    weight, whole : float
+        The sum of the weights, and the curvature of a typical row of weight 1.
+    random : Generator
+        Draws rows and columns.
+    """
+
+    def __init__(
+        self,
+        binning: Binning,
+        plan: BoostingPlan,
+        rows: int,
+        count: int,
+        weight: float,
+        whole: float,
+        random: np.random.Generator,
+    ):
+        self.binning, self.plan, self.random, self.n_rows = binning, plan, random, rows
+        self._count, self._weight, self._whole = count, weight, whole
+        leaf = plan.min_samples_leaf
+        self._leaf = min(LEAF_ROWS, max(1.0, LEAF_SHARE * self._count)) if leaf is None else leaf
+
+    def _draw_features(self) -> NDArray[np.int32]:
+        count = len(self.binning.counts)
+        if self.plan.max_features == count:
+            return np.arange(count, dtype=np.int32)
+        chosen = self.random.choice(count, self.plan.max_features, replace=False, shuffle=False)
+        return np.sort(chosen).astype(np.int32)
+
+    def _most_leaves(self) -> int:
+        """No tree has more leaves than this."""
+        limits = [self.n_rows] if self.plan.max_leaf_nodes is None else [self.n_rows, self.plan.max_leaf_nodes]
+        if self._leaf >= 1:
+            limits.append(int(self._count / self._leaf))
+        if self.plan.max_depth is not None and self.plan.max_depth < 31:
+            limits.append(1 << self.plan.max_depth)
+        return max(1, min(limits))
+
+    def _rules(self, sums: Array) -> NDArray[np.void]:
+        plan, rules = self.plan, np.zeros(1, dtype=RULES)
+        unit_g, unit_h = unit(sums[0], self._count), unit(sums[1], self._count)
+        rules["gradient_unit"], rules["curvature_unit"] = unit_g, unit_h
+        rules["true_l2"], rules["rate"] = plan.l2, plan.learning_rate
+        rules["l2"] = plan.l2 / unit_h
+        rules["least"] = self._leaf * (1 - 1e-9)
+        rules["least_gain"] = 2.0 * plan.min_impurity_decrease * self._weight * unit_h / unit_g / unit_g
+        rules["noise"] = ROUNDING
+        rules["smoothing"] = SMOOTH_ROWS * self._whole / unit_h
+        rules["max_depth"] = np.inf if plan.max_depth is None else plan.max_depth
+        rules["max_leaf_nodes"] = self._most_leaves()
+        return rules
+
+
+class Rounds(GrowthRules):
     """The scores  F = baseline + sum of trees  on the training rows, and how to add to them.
 
     Parameters
@@ -75,10 +138,12 @@ class Rounds:
         plan: BoostingPlan,
         groups: NDArray[np.intp],
         random: np.random.Generator,
-        stop: Callable[[], bool],
+        stop: Callable[[], bool] = lambda: False,
     ):
-        self.X, self.binning, self.objective, self.plan, self.random = X, binning, objective, plan, random
-        self.n_rows, self.n_outputs = len(X), objective.n_outputs
+        count, weight = int(times.sum()) if len(times) else len(X), float(objective.weights.sum())
+        super().__init__(binning, plan, len(X), count, weight, objective.whole, random)
+        self.X, self.objective, self.n_outputs, self._groups = X, objective, objective.n_outputs, groups
+        self.stop = stop
         self.baseline = objective.start()
         self._data = np.empty((self.n_outputs, TIMES + (len(times) > 0), self.n_rows))
         if len(times):
@@ -86,18 +151,19 @@ class Rounds:
         self._data[:, TARGET], self._data[:, WEIGHT] = objective.targets, objective.weights
         self.scores = self._data[:, SCORE]
         self.scores[:] = self.baseline[:, None]
-        self._weight, self._groups = float(objective.weights.sum()), groups
-        self._count = int(times.sum()) if len(times) else self.n_rows
-        leaf = plan.min_samples_leaf
-        self._leaf = min(LEAF_ROWS, max(1.0, LEAF_SHARE * self._count)) if leaf is None else leaf
         threads, leaves, width = workers(), self._most_leaves(), plan.max_features
         # Trees of many outputs are independent: whole trees go to the threads, not parts of one.
         self._apart = self.n_outputs >= threads > 1
         each, growers = (1, threads) if self._apart else (threads, 1)
         table = binning.codes(X)
         self._growers = [
-            TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, stop) for _ in range(growers)
+            TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, self._must_stop)
+            for _ in range(growers)
         ]
+
+    def _must_stop(self) -> bool:
+        """Asks ``stop``, which the fit that goes on replaces."""
+        return self.stop()
 
     def loss(self) -> float:
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""
@@ -139,13 +205,6 @@ class Rounds:
         if self.plan.subsample == 1.0:
             return None
         return np.flatnonzero(draw_groups(self._groups, self.plan.subsample, self.random)).astype(np.int32)
-
-    def _draw_features(self) -> NDArray[np.int32]:
-        count = len(self.binning.counts)
-        if self.plan.max_features == count:
-            return np.arange(count, dtype=np.int32)
-        chosen = self.random.choice(count, self.plan.max_features, replace=False, shuffle=False)
-        return np.sort(chosen).astype(np.int32)
 
     def _tree(
         self,
@@ -194,29 +253,6 @@ class Rounds:
                 below, above = children[:: signs[node]]
                 high[below] = low[above] = cut
         return np.clip(value, low, high)
-
-    def _most_leaves(self) -> int:
-        """No tree has more leaves than this."""
-        limits = [self.n_rows] if self.plan.max_leaf_nodes is None else [self.n_rows, self.plan.max_leaf_nodes]
-        if self._leaf >= 1:
-            limits.append(int(self._count / self._leaf))
-        if self.plan.max_depth is not None and self.plan.max_depth < 31:
-            limits.append(1 << self.plan.max_depth)
-        return max(1, min(limits))
-
-    def _rules(self, sums: Array) -> NDArray[np.void]:
-        plan, rules = self.plan, np.zeros(1, dtype=RULES)
-        unit_g, unit_h = unit(sums[0], self._count), unit(sums[1], self._count)
-        rules["gradient_unit"], rules["curvature_unit"] = unit_g, unit_h
-        rules["true_l2"], rules["rate"] = plan.l2, plan.learning_rate
-        rules["l2"] = plan.l2 / unit_h
-        rules["least"] = self._leaf * (1 - 1e-9)
-        rules["least_gain"] = 2.0 * plan.min_impurity_decrease * self._weight * unit_h / unit_g / unit_g
-        rules["noise"] = ROUNDING
-        rules["smoothing"] = SMOOTH_ROWS * self.objective.whole / unit_h
-        rules["max_depth"] = np.inf if plan.max_depth is None else plan.max_depth
-        rules["max_leaf_nodes"] = self._most_leaves()
-        return rules
 
 
 def add_trees(trees: list[NDArray[np.void]], binning: Binning, X: Array, scores: Array) -> None:

@@ -87,7 +87,8 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     if y is None:
         raise EmpiriskError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     if hasattr(X, "binned"):  # rows in files, whose numbers are checked already
-        return _of_files(estimator, X), y
+        note_number_columns(estimator, X.shape[1], X.names)
+        return X, y
     X, y = readable(X), unmasked("y", y)
     values = _values(X)
     chosen = _categorical(values, categorical_features)
@@ -105,15 +106,13 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     return codes, y
 
 
-def _of_files(estimator: Any, rows: Any) -> Any:
-    """Set the attributes for rows in files, which hold numbers alone."""
-    width = rows.shape[1]
+def note_number_columns(estimator: Any, width: int, names: Sequence[str] | None) -> None:
+    """Set the attributes for rows that lie elsewhere, which hold numbers alone."""
     estimator.n_features_in_ = width
-    if rows.names is not None:
-        estimator.feature_names_in_ = np.array(rows.names, dtype=object)
-    names = tuple(f"x{column}" for column in range(width)) if rows.names is None else tuple(rows.names)
-    estimator.columns_ = Columns(names, (None,) * width, np.zeros(width, dtype=bool))
-    return rows
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    known = [f"x{column}" for column in range(width)] if names is None else names
+    estimator.columns_ = Columns(tuple(known), (None,) * width, np.zeros(width, dtype=bool))
 
 
 def require_squares(y: NDArray) -> None:

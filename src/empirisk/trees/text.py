@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.contract.outputs import ends_of
+from empirisk.extras import data_frame
 from empirisk.protocols import TreeModel
 from empirisk.trees.nodes import WORD, Nodes
 from empirisk.trees.table_columns import Columns
@@ -109,9 +110,7 @@ def rules(labels: Labels) -> "pl.DataFrame":
         row = {"leaf": path.node, "rule": rule or "always", "depth": path.depth}
         row |= {"weight": nodes.weight[path.node], "impurity": nodes.impurity[path.node]}
         table.append(row | _predicted(labels, path.node))
-    import polars as pl  # tables alone need it, and it takes a while to load
-
-    return pl.DataFrame(table)
+    return data_frame(table)
 
 
 def _predicted(labels: Labels, node: int) -> dict:

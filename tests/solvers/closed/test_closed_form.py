@@ -163,3 +163,13 @@ def test_cholesky_refuses_a_column_without_a_weight_of_its_own_in_every_format(l
         if level:
             machine.set_params(solver=er.solvers.ClosedForm("cholesky"), fit_intercept=False).fit(rows, y)
             np.testing.assert_allclose(machine.coef_, [1.0, 1 / level], rtol=1e-12)
+
+
+def test_eigenvalues_of_products_that_are_made_in_blocks_give_the_same_machine():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(700, 3)), random.normal(size=700)
+    found = [
+        er.Ridge(features=er.kernels.Gaussian(), solver=er.solvers.ClosedForm(method)).fit(X, y).predict(X)
+        for method in ("auto", "eigen")
+    ]
+    np.testing.assert_allclose(*found, atol=1e-8)

@@ -55,7 +55,7 @@ class Weighted:
     def dot(self, w: Array) -> Array:
         """M w."""
         f = self.problem.design.dot(w)
-        return self.root * (f - self.share @ f)
+        return (self.root * (f - self.share @ f).T).T
 
     def tdot(self, r: Array) -> Array:
         """M' r."""
@@ -85,10 +85,15 @@ class Weighted:
         centre = self.problem.design.tdot(self.share)
         middle = self.problem.design.dot(centre)
         level = middle - self.share @ middle
-        return blocks.rowwise(
-            lambda rows, middle, root: (rows - level - middle[:, None]) * self.root * root[:, None],
-            products, middle, self.root, row_bytes=8 * len(middle),
-        )  # fmt: skip
+
+        def weighted(middle: Array, root: Array, rows: Array) -> Array:
+            inner = rows - level
+            inner -= middle[:, None]
+            inner *= self.root
+            inner *= root[:, None]
+            return inner
+
+        return blocks.rowwise(weighted, middle, self.root, products, row_bytes=8 * len(middle))
 
     def point(self, w: Array, u: Array | None = None) -> Point:
         """w with the intercept that goes with it."""
@@ -124,7 +129,7 @@ def by_eigenvalues(problem: Problem, watch: Watch, cutoff: float | None) -> Poin
     size = rows if by_rows else columns
     # The matrix, its eigenvectors, and room to find them, in doubles.
     require(24 * size**2, f"The eigenvectors of a {size} x {size} matrix", "use solver='auto' or fewer rows or columns")
-    values, vectors = shared(problem, watch, "eigen", lambda: _eigen(data.outer() if by_rows else data.gram()))
+    values, vectors = shared(problem, watch, "eigen", lambda: eigenpairs(data.outer() if by_rows else data.gram()))
     if data.ridge == 0 or cutoff is not None:
         # Eigenvalues are squares of singular values, of which rounding leaves half of the digits.
         kept = values > max(values[-1:].max(initial=0.0), 0.0) * max(_limit(problem, cutoff) ** 2, size * EPSILON)
@@ -143,7 +148,8 @@ def by_eigenvalues(problem: Problem, watch: Watch, cutoff: float | None) -> Poin
     return point
 
 
-def _eigen(matrix: Array) -> tuple[Array, Array]:
+def eigenpairs(matrix: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of a symmetric matrix, by NumPy, which lets other threads run meanwhile."""
     return interruptible_call(lambda: np.linalg.eigh(matrix), len(matrix))
 
 

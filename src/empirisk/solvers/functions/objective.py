@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.errors import EmpiriskError, MissingExtra
+from empirisk.errors import EmpiriskError
+from empirisk.extras import need
 from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
@@ -189,10 +190,8 @@ def is_of_jax(value: Any) -> bool:
 
 def jax_module() -> Any:
     """JAX, which is loaded where a function is written in it."""
-    try:
-        return import_module("jax")
-    except ImportError as error:
-        raise MissingExtra("gradient='jax' needs JAX; install it with: pip install 'empirisk[nets]'") from error
+    need("gradient='jax'", "nets", "jax")
+    return import_module("jax")
 
 
 def in_double_precision(function: Callable[..., Any]) -> Callable[..., Any]:

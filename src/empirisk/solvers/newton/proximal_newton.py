@@ -91,7 +91,7 @@ class EnvelopeModel:
 
 
 @dataclass(frozen=True)
-class Place:
+class ProximalPoint:
     """A point with the value of the modelled objective, the true one, and derivatives of the sum of losses."""
 
     w: Array
@@ -106,7 +106,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Direction:
+class ProximalDirection:
     """A step in w and b, and the decrease that its slope promises."""
 
     w: Array
@@ -209,7 +209,7 @@ class ProximalNewtonCourse:
             centre, w, b = place.kept[0], place.w, place.b
             tau /= SHARPER if place.off > 0.1 * goal else 1.0
 
-    def _round(self, place: Place) -> Place:
+    def _round(self, place: ProximalPoint) -> ProximalPoint:
         """Steps with one envelope, until what is left to gain is small beside what it rounds off."""
         for _ in range(STEPS_A_ROUND):
             step = self.direction(place)
@@ -224,23 +224,23 @@ class ProximalNewtonCourse:
 
     # --- one step -----------------------------------------------------------------------------------------------------
 
-    def at(self, w: Array, b: Any) -> Place:
+    def at(self, w: Array, b: Any) -> ProximalPoint:
         """The place at a point, with one pass over the rows."""
         design, penalty = self.problem.design, self.problem.penalty_sum(Point(w, b))
         kept, sums = design.local_sums(w, b, self.model, *self.vectors, outputs=self.model.outputs)
         (value, primal, off), gradient, constant, hessian = sums
-        return Place(
+        return ProximalPoint(
             w, b, kept, penalty + value, penalty + primal, off, gradient, constant + self.problem.tilt, hessian
         )
 
-    def point(self, place: Place) -> Point:
+    def point(self, place: ProximalPoint) -> Point:
         """The point of a place; its dual point, where it is not that of the slopes of the loss."""
         b = place.b if self.problem.classes else float(place.b)
         if not place.kept:
             return Point(place.w, b)
         return Point(place.w, b, self.problem.rowspace.map(np.multiply, self.problem.scale, place.kept[0]))
 
-    def moved(self, place: Place, step: Direction) -> Place:
+    def moved(self, place: ProximalPoint, step: ProximalDirection) -> ProximalPoint:
         """The place after a step, shortened until it brings what it should."""
         t = 1.0
         for _ in range(HALVINGS):
@@ -254,7 +254,7 @@ class ProximalNewtonCourse:
                 break
         return place
 
-    def direction(self, place: Place) -> Direction:
+    def direction(self, place: ProximalPoint) -> ProximalDirection:
         """To the minimum of the quadratic model plus the penalty; the intercepts, which are free, are eliminated."""
         size, outputs = place.w.size, max(self.problem.classes, 1)
         hessian = place.hessian.reshape(size + outputs, size + outputs)
@@ -270,7 +270,7 @@ class ProximalNewtonCourse:
         slope = float(gradient @ w + constant @ b) if self.problem.intercept else float(gradient @ w)
         w = w.reshape(place.w.shape)
         slope += self._penalty_slope(place.w, w)
-        return Direction(w, b if self.problem.classes else float(b[0]), -slope)
+        return ProximalDirection(w, b if self.problem.classes else float(b[0]), -slope)
 
     def _penalty_slope(self, w: Array, step: Array) -> float:
         penalty = self.problem.penalty

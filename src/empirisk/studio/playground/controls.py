@@ -6,10 +6,12 @@ from typing import Any
 
 from empirisk.errors import LETTERS, EmpiriskError, listed
 from empirisk.studio.playground.expressions import kernel_text
+from empirisk.studio.playground.points import MOST_POINTS
 
 #: Decades of C that the slider covers.
 LOG_C = (-3.0, 4.0)
 MOST_LAYERS, WIDEST = 4, 64  # of a network that is drawn in the time of a thought
+SHOWN_EPOCHS = 40  # steps of its film
 SEED = 0  # of everything drawn at random: the same controls give the same picture
 
 
@@ -109,6 +111,8 @@ class Family:
         What can be set.
     write : callable
         The machine as a Python expression, from the task and the values of the controls.
+    formula : str
+        What it does, as it stands above the plane; the page writes the equation itself.
     play : str
         How its steps are recorded: a name in `steps.RECORDERS`, or empty where there are none.
     """
@@ -118,6 +122,7 @@ class Family:
     tasks: tuple[str, ...]
     controls: tuple[Control, ...]
     write: Callable[[str, Mapping[str, Any]], str]
+    formula: str
     play: str = ""
 
     def expression(self, task: str, settings: Mapping[str, Any]) -> str:
@@ -138,6 +143,7 @@ class Family:
             "title": self.title,
             "tasks": self.tasks,
             "controls": [asdict(control) for control in self.controls],
+            "formula": self.formula,
             "play": bool(self.play),
         }
 
@@ -149,8 +155,9 @@ def _features(values: Mapping[str, Any]) -> str:
         "polynomial": lambda: f"er.maps.Polynomial({values['degree']})",
         "kernel": lambda: kernel_text(values["kernel"]),
         "network": lambda: (
-            f"er.Network([{values['layers']}], {values['activation']!r}, decay={values['decay']:g}, rate=0.01, "
-            f"epochs={values['epochs']}, n_init=1, look_every={max(values['epochs'] // 40, 1)}, random_state={SEED})"
+            f"er.Network([{values['layers']}], {values['activation']!r}, decay={values['decay']:g}, "
+            f"learning_rate_init=0.01, batch_size={MOST_POINTS}, epochs={values['epochs']}, "
+            f"look_every={max(values['epochs'] // SHOWN_EPOCHS, 1)}, n_init=1, random_state={SEED})"
         ),
     }[values["features"]]()
     return f", features={written}" if written else ""
@@ -160,9 +167,8 @@ def _equation(task: str, values: Mapping[str, Any]) -> str:
     machine = "er.Classifier" if task == "classes" else "er.Regressor"
     loss = values["loss"] if task == "classes" else values["number_loss"]
     solver = "" if values["solver"] == "auto" else f', solver="{values["solver"]}"'
-    if values["solver"] == "dual_ascent":
-        solver = ", solver=er.solvers.DualAscent(passes=1)"
-    limit = ", max_iter=300" if values["solver"] in ("gradient_descent", "sgd", "proximal") else ""
+    solver = SMALL_STEPS.get(values["solver"], solver)
+    limit = ", max_iter=300" if values["solver"] in MANY_STEPS else ""
     return (
         f'{machine}(loss="{loss}", penalty="{values["penalty"]}", C={values["C"]:g}{_features(values)}{solver}{limit})'
     )
@@ -207,6 +213,12 @@ SOLVERS = (
     "sgd",
     "closed_form",
 )
+#: Solvers that take many rows in a step, told to take few: a pass over the rows, or the two pairs that violate most.
+SMALL_STEPS = {
+    "dual_ascent": ", solver=er.solvers.DualAscent(passes=1)",
+    "decomposition": ", solver=er.solvers.Decomposition(size=4)",
+}
+MANY_STEPS = ("gradient_descent", "sgd", "proximal", "decomposition")
 EQUATION = (
     Control(
         "loss",
@@ -237,13 +249,14 @@ COUNT = Control("count", "Clusters", "whole", 3, low=1, high=8)
 FAMILIES = {
     family.name: family
     for family in (
-        Family("equation", "The equation", ("classes", "numbers"), EQUATION, _equation, "solver"),
+        Family("equation", "The equation", ("classes", "numbers"), EQUATION, _equation, "", "solver"),
         Family(
             "perceptron",
             "Perceptron",
             ("classes",),
             (replace(FEATURES[0], choices=("linear", "polynomial", "kernel")), *FEATURES[1:3]),
             lambda task, v: f"er.Perceptron(max_iter=60{_features(v)})",
+            "w ← w + yᵢ φ(xᵢ) at every mistake",
             "solver",
         ),
         Family(
@@ -252,6 +265,7 @@ FAMILIES = {
             ("classes", "numbers"),
             (DEPTH,),
             lambda task, v: f"{_of_task('Tree', task)}(max_depth={v['depth']}, random_state={SEED})",
+            "split where the targets part best, and each part again",
             "depth",
         ),
         Family(
@@ -260,6 +274,7 @@ FAMILIES = {
             ("classes", "numbers"),
             (TREES, DEPTH),
             lambda task, v: f"{_of_task('Forest', task)}({v['trees']}, max_depth={v['depth']}, random_state={SEED})",
+            "the mean of trees, each on rows drawn anew",
             "trees",
         ),
         Family(
@@ -275,7 +290,8 @@ FAMILIES = {
                 f"{_of_task('Boosting', task)}(n_estimators={v['trees']}, learning_rate={v['rate']:g}, "
                 f"max_depth={v['depth']}, min_samples_leaf=1, random_state={SEED})"
             ),
-            "trees",
+            "f ← f + rate · tree(negative gradient)",
+            "boosting",
         ),
         Family(
             "neighbours",
@@ -283,6 +299,7 @@ FAMILIES = {
             ("classes", "numbers"),
             (Control("k", "Neighbours", "whole", 5, low=1, high=40),),
             lambda task, v: f"{_of_task('KNN', task)}({v['k']})",
+            "the mean of the nearest points",
         ),
         Family(
             "kmeans",
@@ -290,6 +307,7 @@ FAMILIES = {
             ("clusters",),
             (COUNT,),
             lambda task, v: f"er.KMeans({v['count']}, random_state={SEED})",
+            "minimise Σᵢ minₖ d(xᵢ, μₖ)²",
             "half_steps",
         ),
         Family(
@@ -303,6 +321,7 @@ FAMILIES = {
             lambda task, v: (
                 f"er.GaussianMixture({v['count']}, covariance_type={v['covariance']!r}, random_state={SEED})"
             ),
+            "maximise Σᵢ log Σₖ πₖ N(xᵢ | μₖ, Σₖ)",
             "rounds",
         ),
         Family(
@@ -314,6 +333,7 @@ FAMILIES = {
                 Control("linkage", "Linkage", "choice", "average", ("single", "average", "complete", "ward")),
             ),
             lambda task, v: f"er.Hierarchical({v['linkage']!r}, n_clusters={v['count']})",
+            "merge the two nearest clusters, again and again",
             "merges",
         ),
     )

@@ -20,7 +20,7 @@ CALLABLE = {
     "": MACHINES.split(),
     "kernels": ["Gaussian", "Laplacian", "Linear", "Polynomial", "Anova", "Normalised"],
     "maps": ["Polynomial"],
-    "solvers": ["DualAscent"],
+    "solvers": ["DualAscent", "Decomposition"],
 }
 OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul, ast.Pow: operator.pow}
 LONGEST = 400  # letters of an expression: a sum of a dozen kernels

@@ -1,13 +1,15 @@
 """Play: the steps of a fit, each with its picture."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from empirisk.certificate import verify
@@ -19,9 +21,11 @@ from empirisk.studio.playground.picture import nearest, picture
 from empirisk.studio.playground.question import Question
 
 MOST_STEPS = 60  # of a longer fit, more of the early steps are shown, where more happens
+MARKED = 4  # points that a step may move to be called pairs
 KEPT = 4  # films that are kept, for those who go back and forth
-#: Names of pieces of a fit that are steps, for those who watch it.
-PIECES = ("iteration", "epoch", "round", "tree")
+#: Pieces of a fit that are steps for those who watch it, and how they are called: in the end of a network, whose
+#: epochs are pieces, its last layer is solved.
+PIECES = {"epoch": "epoch {}", "round": "round {}", "iteration": "last layer solved"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,21 +72,26 @@ def _solver(question: Question) -> list[Step]:
         proofs = [verify(*pair) for pair in zip(played.problems, played.states[k], strict=True)]
         bound = max(bound, sum(proof.dual for proof in proofs))
         values = {"primal": sum(proof.primal for proof in proofs), "dual": bound}
-        sizes = dual_sizes(played.problems, played.states[k], len(X))
+        before, sizes = (dual_sizes(played.problems, played.states[j], len(X)) for j in (max(k - 1, 0), k))
         label = f"{name}: start" if k == 0 else f"{name}: solution" if k == last else f"{name}: iteration {k}"
-        steps.append(Step(label, values, _at(question, copy(played.at(k)), sizes)))
+        steps.append(Step(label, values, _at(question, copy(played.at(k)), sizes, before != sizes)))
     return steps
 
 
-def _at(question: Question, machine: Any, sizes: Any = None) -> Callable[[], dict[str, Any]]:
-    return lambda: picture(question, machine, sizes)
+def _at(
+    question: Question, machine: Any, sizes: Any = None, moved: NDArray[np.bool_] | None = None
+) -> Callable[[], dict[str, Any]]:
+    """How to draw a machine; points whose dual variables have moved are marked where they are few, as in pair steps."""
+    few = moved is not None and 0 < moved.sum() <= MARKED
+    marks = {"moved": np.flatnonzero(~question.is_held)[moved]} if few else {}
+    return lambda: picture(question, machine, sizes) | marks
 
 
 class Recorder:
-    """A callback that keeps the machine as it is after each piece of its fit."""
+    """A callback that keeps the machine as it is after each piece of its fit, with the name of the piece."""
 
     def __init__(self) -> None:
-        self.seen: list[Any] = []
+        self.seen: list[tuple[str, Any]] = []
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Nothing is to be prepared."""
@@ -96,24 +105,27 @@ class Recorder:
     def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any) -> bool:
         """Keep the machine."""
         if context.task_name in PIECES:
-            self.seen.append(fitted_estimator)
+            self.seen.append((context.task_name, fitted_estimator))
         return False
 
 
 def _watched(question: Question) -> list[Step]:
-    """The pieces of a fit that tells callbacks of them: epochs of a network, rounds of boosting and of a mixture."""
+    """The pieces of a fit that tells callbacks of them: epochs of a network, rounds of a mixture."""
     machine, recorder, (X, y) = question.machine(), Recorder(), question.data()
     machine.set_callbacks(recorder)
     if y is None:
         machine.set_params(n_init=1).fit(X)
     else:
         machine.fit(X, y)
-    seen = [recorder.seen[k] for k in spread(len(recorder.seen), MOST_STEPS)]
-    word = "round" if y is None or hasattr(machine, "n_estimators") else "epoch"
-    return [
-        Step(f"{word} {number + 1}", _grades(question, one), _at(question, one))
-        for number, one in zip(spread(len(recorder.seen), MOST_STEPS), seen, strict=True)
-    ]
+    every = {"epoch": getattr(getattr(machine, "features", None), "look_every", 1)}
+    counted, steps = Counter[str](), []
+    last = recorder.seen[-1][1]
+    for piece, one in recorder.seen:
+        if piece == "iteration" and one is not last:  # a solver that begins anew would only flicker
+            continue
+        counted[piece] += every.get(piece, 1)
+        steps.append(Step(PIECES[piece].format(counted[piece]), _grades(question, one), _at(question, one)))
+    return [steps[k] for k in spread(len(steps), MOST_STEPS)]
 
 
 def _grades(question: Question, machine: Any) -> dict[str, float]:
@@ -121,10 +133,10 @@ def _grades(question: Question, machine: Any) -> dict[str, float]:
     if question.task == "clusters":
         X, _ = question.data()
         return {"log-likelihood": float(np.sum(machine.score_samples(X)))}
-    found = {"train": error(machine, *question.data(), question.task)}
+    found = {"taught": error(machine, *question.data(), question.task)}
     with suppress(ValueError):
-        found["test"] = error(machine, *question.data(held=True), question.task)
-    return {f"error, {name}": part["value"] for name, part in found.items() if part is not None}
+        found["held out"] = error(machine, *question.data(held=True), question.task)
+    return {f"{name}: error": part["value"] for name, part in found.items() if part is not None}
 
 
 def _refitted(question: Question, parameter: str, values: list[int], word: str) -> list[Step]:
@@ -141,9 +153,9 @@ def _depth(question: Question) -> list[Step]:
     return _refitted(question, "max_depth", list(range(1, question.machine().max_depth + 1)), "depth {}")
 
 
-def _trees(question: Question) -> list[Step]:
+def _trees(question: Question, word: str = "trees: {}") -> list[Step]:
     count = question.machine().n_estimators
-    return _refitted(question, "n_estimators", (spread(count, MOST_STEPS // 2) + 1).tolist(), "trees: {}")
+    return _refitted(question, "n_estimators", (spread(count, MOST_STEPS // 2) + 1).tolist(), word)
 
 
 def _merges(question: Question) -> list[Step]:
@@ -175,6 +187,7 @@ RECORDERS: dict[str, Callable[[Question], list[Step]]] = {
     "rounds": _watched,
     "depth": _depth,
     "trees": _trees,
+    "boosting": partial(_trees, word="round {}"),
     "half_steps": _half_steps,
     "merges": _merges,
 }

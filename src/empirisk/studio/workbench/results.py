@@ -1,12 +1,12 @@
 """A run that is over, opened again: its model and its test rows, and what can be asked of them.
 
-Everything is computed from the files of the run and the table that it learned from, so that a restart loses nothing.
+Everything is computed from the files of the run, so that a restart loses nothing.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,22 +18,20 @@ from empirisk.explain.effects import effects
 from empirisk.files.models import load
 from empirisk.formats import shown
 from empirisk.lazy import lazy
-from empirisk.league.request import Request
 from empirisk.league.result import Test
 from empirisk.league.score import score
-from empirisk.league.split import Plan, plan
 from empirisk.report import verdict
 from empirisk.service.bodies import Refusal
 from empirisk.service.fields import Fields
 from empirisk.service.openapi import levels
-from empirisk.studio.workbench.folder import read_json
 from empirisk.studio.workbench.job import RESULT
+from empirisk.studio.workbench.kept import KeptRows
 from empirisk.tables.model import TableModel
 
 KEPT = 3  # runs in memory
 MOST_ROWS = 200  # rows that a list of errors holds
 MOST_COLUMNS = 12  # columns beside them
-NEAREST, KNOWN = 5, 5000  # rows that are shown as the nearest, and training rows among which they are found
+NEAREST = 5  # rows that are shown as the nearest
 SLIDER_STEPS = 200  # of a number in the what-if form
 SEED = 0  # of the rows that effects are averaged over
 
@@ -67,12 +65,9 @@ class OpenRun:
         return found
 
     @lazy
-    def plan(self) -> Plan:
-        """How the table was split: the same request splits alike."""
-        request = read_json(self.folder / "run.json").get("request")
-        if request is None:
-            raise Refusal(409, "This model came without its table; score a file to see how it does.")
-        return plan(Request(**request))
+    def rows(self) -> KeptRows:
+        """The rows that judged it, and some that it learned from."""
+        return KeptRows.read(self.folder)
 
     @property
     def target(self) -> str:
@@ -89,13 +84,18 @@ class OpenRun:
         """The classes, or None for numbers."""
         return np.array(self.model.target.classes) if self.model.target.classes else None
 
-    @lazy
+    @property
     def test(self) -> Test:
-        """The test rows and what the model says of them."""
-        X = self.model.encode(self.plan.frame[self.plan.test])
-        machine = self.model.pipeline[-1]
-        shares = machine.predict_proba(X) if self.model.has_probabilities else None
-        return Test(self.plan.y[self.plan.test], np.asarray(machine.predict(X)), shares, None, [], "")
+        """The test rows and what the model said of them."""
+        rows = self.rows
+        return Test(rows.truth[rows.test], rows.said, rows.shares, None, [], "", self.model.threshold)
+
+    @lazy
+    def known(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Rows that it learned from, as the machine sees them, and the deviation of each column."""
+        rows = _dense(self.model.encode(self.rows.frame[self.rows.known]))
+        scale = np.nanstd(rows, axis=0)
+        return rows, np.where(scale > 0, scale, 1.0)
 
 
 def threshold(run: OpenRun) -> dict[str, Any] | None:
@@ -106,8 +106,7 @@ def threshold(run: OpenRun) -> dict[str, Any] | None:
 
 def errors(run: OpenRun, columns: list[str]) -> dict[str, Any]:
     """The test rows that it errs on most."""
-    test, frame = run.test, run.plan.frame[run.plan.test]
-    numbers = run.plan.numbers[run.plan.test]
+    test, frame, numbers = run.test, run.rows.frame, run.rows.numbers
     if run.classes is None:
         size = np.abs(test.truth - test.predictions)
         order = np.argsort(-size, kind="stable")[:MOST_ROWS]
@@ -139,11 +138,24 @@ def _cell(run: OpenRun, name: str, value: Any) -> str:
     return kind.level_name(value) if kind.drawn == "levels" and value is not None else shown(value)
 
 
+class _Tested(NamedTuple):
+    """The rows that effects are averaged over."""
+
+    frame: pl.DataFrame
+    schema: Any
+    target: Any
+    classes: NDArray | None
+    test: NDArray
+
+
 def effect(run: OpenRun, column: str) -> dict[str, Any]:
     """What the model makes of a column: the average prediction over its values."""
     if column not in [one.name for one in run.model.schema.used]:
         raise EmpiriskError(f"The model does not use {column!r}.")
-    found = effects(run.plan, run.model.pipeline, [column], SEED)
+    model, rows = run.model, run.rows
+    found = effects(
+        _Tested(rows.frame, model.schema, model.target, run.classes, rows.test), model.pipeline, [column], SEED
+    )
     if not found:
         return {"column": column, "none": f"{column} holds texts, or a single value: it has no curve."}
     one = found[0]
@@ -183,8 +195,8 @@ def _is_whole(column: Any) -> bool:
 
 def _count(run: OpenRun) -> int:
     try:
-        return len(run.plan.test)
-    except (EmpiriskError, OSError):
+        return len(run.rows.said)
+    except Refusal:
         return 0
 
 
@@ -193,7 +205,7 @@ def _row(run: OpenRun, place: int | None) -> dict[str, Any]:
     if place is None or not 0 <= place < _count(run):
         examples = ((one, one.type.example(one, levels(run.model, one.name))) for one in run.model.schema.used)
         return {column.name: value for column, value in examples}
-    row = run.plan.frame[int(run.plan.test[place])].row(0, named=True)
+    row = run.rows.frame.row(place, named=True)
     levelled = run.model.schema.named(lambda kind: kind.drawn == "levels")
     words = {name: run.model.schema[name].type.level_name(row[name]) for name in levelled if row[name] is not None}
     return {name: _plain(value) for name, value in row.items()} | words
@@ -211,10 +223,10 @@ def what_if(run: OpenRun, row: Any) -> dict[str, Any]:
     frame, problems = Fields(run.model.schema).check([row])
     if problems:
         raise Refusal(422, f"Field {problems[0]['field']!r}: {problems[0]['problem']}.", problems)
-    X, machine = run.model.encode(frame), run.model.pipeline[-1]
-    found: dict[str, Any] = {"prediction": _plain(machine.predict(X)[0])}
+    X = run.model.encode(frame)
+    found: dict[str, Any] = {"prediction": _plain(run.model.predict_encoded(X)[0])}
     if run.model.has_probabilities:
-        shares = zip(run.model.classes, machine.predict_proba(X)[0], strict=True)
+        shares = zip(run.model.classes, run.model.pipeline[-1].predict_proba(X)[0], strict=True)
         found["probabilities"] = [[str(label), float(share)] for label, share in shares]
     if run.model.residuals is not None and len(run.model.residuals) > 40:
         low, high = run.model.predict_interval(frame, 0.9)
@@ -232,23 +244,21 @@ def nearest(run: OpenRun, row: Any) -> dict[str, Any]:
     frame, problems = Fields(run.model.schema).check([row])
     if problems:
         raise Refusal(422, f"Field {problems[0]['field']!r}: {problems[0]['problem']}.", problems)
-    known = run.plan.train[np.linspace(0, len(run.plan.train) - 1, min(KNOWN, len(run.plan.train))).astype(int)]
-    rows = _dense(run.model.encode(run.plan.frame[known]))
-    scale = np.nanstd(rows, axis=0)
-    gaps = np.nan_to_num((rows - _dense(run.model.encode(frame))) / np.where(scale > 0, scale, 1.0))
+    rows, scale = run.known
+    gaps = np.nan_to_num((rows - _dense(run.model.encode(frame))) / scale)
     distances = np.sqrt((gaps**2).sum(axis=1))
     order = np.argsort(distances, kind="stable")[:NEAREST]
-    columns = [column.name for column in run.model.schema.used][:MOST_COLUMNS]
+    columns, kept = [column.name for column in run.model.schema.used][:MOST_COLUMNS], run.rows
     return {
         "columns": columns,
         "rows": [
             {
-                "row": int(run.plan.numbers[known[k]]) + 1,
-                "distance": float(distances[k]),
-                "truth": _plain(run.plan.y[known[k]]),
-                "values": [_cell(run, name, run.plan.frame[name][int(known[k])]) for name in columns],
+                "row": int(kept.numbers[place]) + 1,
+                "distance": float(distance),
+                "truth": _plain(kept.truth[place]),
+                "values": [_cell(run, name, kept.frame[name][int(place)]) for name in columns],
             }
-            for k in order
+            for place, distance in zip(kept.known[order], distances[order], strict=True)
         ],
     }
 
@@ -272,7 +282,7 @@ def compare(one: OpenRun, other: OpenRun) -> dict[str, Any]:
     """The difference of the errors of two runs on the test rows that both have, with its 95 % interval."""
     if one.target != other.target or (one.classes is None) != (other.classes is None):
         raise EmpiriskError("Runs are compared where they learn the same column.")
-    places = [{int(row): k for k, row in enumerate(run.plan.numbers[run.plan.test])} for run in (one, other)]
+    places = [{int(row): k for k, row in enumerate(run.rows.numbers[run.rows.test])} for run in (one, other)]
     common = sorted(places[0].keys() & places[1].keys())
     if len(common) < 2:
         raise EmpiriskError("The two runs have no test rows in common; learn both with the same seed and share.")

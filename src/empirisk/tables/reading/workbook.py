@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from empirisk.errors import EmpiriskError
+from empirisk.extras import need
 from empirisk.settings import require
 from empirisk.tables.reading.unpack import pieces, sound
 
@@ -27,12 +28,8 @@ def read_workbook(path: Path, archive: zipfile.ZipFile, header: bool) -> pl.Data
         raise EmpiriskError(f"The workbook {str(path)!r} is not in the format .xlsx; save it as .xlsx or CSV.")
     with sound(str(path)):
         _measure(archive, str(path))
-    try:
-        return pl.read_excel(path, has_header=header)
-    except ImportError as error:
-        raise EmpiriskError(
-            "Reading a workbook needs fastexcel; install it: pip install 'empirisk[excel]', or export it as CSV."
-        ) from error
+    need("A workbook (or save it as CSV)", "excel", "fastexcel")
+    return pl.read_excel(path, has_header=header)
 
 
 def _measure(archive: zipfile.ZipFile, name: str) -> None:

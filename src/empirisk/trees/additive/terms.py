@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.threads import parallel_map
 from empirisk.trees.additive.steps import (
+    CLEARLY,
     COARSE,
     accumulate,
     column_step,
@@ -154,8 +155,10 @@ def strongest_pairs(
         return found
 
     pairs = list(combinations(map(int, columns), 2))
-    scores = np.array(parallel_map(score, pairs)) if pairs else np.zeros(0)
-    best = [k for k in np.argsort(-scores, kind="stable")[:count] if scores[k] > 0]
+    left, best = np.array(parallel_map(score, pairs)) if pairs else np.zeros(0), []
+    while len(best) < count and left.max(initial=0.0) > 0:  # of those that are equal but for rounding the first one
+        best.append(int(np.argmax(left * CLEARLY >= left.max())))
+        left[best[-1]] = 0.0
     return np.array([pairs[k] for k in best], dtype=np.int64).reshape(-1, 2)
 
 

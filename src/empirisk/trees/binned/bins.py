@@ -64,7 +64,7 @@ class Binning:
         """Quantile edges from the rows, or from 65 536 of them (one drawn from each of as many equal parts)."""
         edges = np.full((X.shape[1], WIDTH), np.inf)
         counts = np.zeros(X.shape[1], dtype=np.int32)
-        rows = _sample(len(X))
+        rows = edge_rows(len(X))
         masses = weights[rows]
         uniform = bool((masses == masses[0]).all())
 
@@ -143,7 +143,8 @@ def aligned(rows: int, width: int) -> Codes:
     return room[start : start + rows * stride].reshape(rows, stride)
 
 
-def _sample(count: int) -> NDArray[np.intp]:
+def edge_rows(count: int) -> NDArray[np.intp]:
+    """The rows of so many that decide the edges of bins."""
     if count <= SAMPLE:
         return np.arange(count)
     # The same draw always: edges need no luck, and a fit without other draws is then the same every time.
