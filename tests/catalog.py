@@ -27,7 +27,7 @@ from empirisk.losses import (
     Tweedie,
     ZeroOne,
 )
-from empirisk.penalties import L1, L2, ElasticNet, GroupL1, NoPenalty
+from empirisk.penalties import L1, L2, ElasticNet, GroupL1, NoPenalty, Positive
 
 MARGIN_LOSSES = [
     ZeroOne(),
@@ -67,9 +67,11 @@ LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + DEVIANCES + JOINT_LOSSES
 
 NORMS = [NoPenalty(), L2(), L1(), ElasticNet(), ElasticNet(0.0), ElasticNet(0.9), ElasticNet(1.0)]
 GROUPS = [GroupL1(), GroupL1(2), GroupL1([0, 1, 0, 2, 2, 0])]
+POSITIVE = [Positive(), Positive("l1"), Positive(ElasticNet(0.4))]
 PENALTIES = [
     *NORMS,
     *GROUPS,
+    *POSITIVE,
 ]
 
 #: Losses of z, the margin t = y f or the residual e = f - y, in extended precision.
@@ -123,5 +125,6 @@ OF_ONE_WEIGHT = {
     "none": lambda penalty, w: 0.0,
     "l1": lambda penalty, w: abs(w),
     "l2": lambda penalty, w: w**2 / 2,
+    "positive": lambda penalty, w: penalty.l1 * w + penalty.l2 * w**2 / 2 if w >= 0 else np.inf,
     "elastic_net": lambda penalty, w: penalty.l1_ratio * abs(w) + (1 - penalty.l1_ratio) / 2 * w**2,
 }

@@ -40,7 +40,8 @@ def machine_stub(module: ModuleType) -> str:
     lines = [f'"""The signatures of {module.__name__.rpartition(".")[2]}, which `composed` computes."""']
     for cls in classes:
         (base,) = cls.__bases__
-        imports[base.__name__] = base.__module__
+        if base not in classes:
+            imports[base.__name__] = base.__module__
         lines += [f"class {cls.__name__}({base.__name__}):", "    def __init__(", "        self,"]
         keywords = False
         for one in list(inspect.signature(cls).parameters.values()):

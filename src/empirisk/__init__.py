@@ -95,7 +95,10 @@ def __getattr__(name: str):
         globals()[name] = value  # the next access does not come here
         return value
     from empirisk.errors import did_you_mean
+    from empirisk.names import CLASSES
 
+    if name in CLASSES:
+        raise AttributeError(f"empirisk has no {name!r}; write er.{CLASSES[name]}", name=name)
     hint = did_you_mean(name, __all__, "dir(empirisk) lists the names it has.")
     raise AttributeError(f"empirisk has no {name!r}; {hint}", name=name)
 

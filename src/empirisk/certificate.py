@@ -243,15 +243,20 @@ def _lower_bound(problem: Problem, point: Point, u: RowVector) -> tuple[float, f
     except LinAlgError:  # no digits are left for the repair: u = 0 will have to do
         return -np.inf, 0.0
     conjugates = problem.conjugate_sum(u)
-    penalty = _owed(problem, point, u, correlations) if problem.penalty.zero else problem.norm.conjugate(-correlations)
+    rounded = problem.penalty.zero or problem.penalty.cone
+    penalty = _owed(problem, point, u, correlations) if rounded else problem.norm.conjugate(-correlations)
     return -penalty - conjugates, penalty + abs(conjugates) + problem.norm.terms(point.w, correlations)
 
 
 def _owed(problem: Problem, point: Point, u: RowVector, correlations: Array) -> float:
-    """What [A, 1]'u, which is zero to rounding only, costs at the size of w and b, here or at a better point."""
+    """What [A, 1]'u, which is zero to rounding only, costs at the size of w and b, here or at a better point.
+
+    Where weights are not negative it may be above zero too, which costs nothing.
+    """
     rows = problem.rowspace
     if rows.number(lambda u: u != 0, u) == 0:
         return 0.0
+    correlations = np.minimum(correlations, 0.0) if problem.penalty.cone else correlations
     sums = np.concatenate([correlations, np.asarray(rows.total(u))[None]])
     lengths = np.append(problem.design.stored_lengths, rows.count**0.5)
     terms = np.multiply.outer(lengths, rows.column_norms(u))

@@ -44,7 +44,9 @@ def feasible(problem: Problem, u: RowVector) -> tuple[RowVector, Array]:
     correlations = problem.design.tdot(u)
     if problem.penalty.zero:
         return u, correlations
-    share = problem.norm.feasible_share(correlations)
+    if problem.penalty.cone and _is_in_cone(problem, u, correlations):
+        return u, correlations
+    share = problem.norm.feasible_share(-correlations)
     if share == 1:
         return u, correlations
     return problem.rowspace.map(lambda u: share * u, u), share * correlations
@@ -203,6 +205,11 @@ def _is_orthogonal(problem: Problem, u: RowVector) -> bool:
     allowed = ROUNDING * size * problem.design.stored_lengths
     balanced = not problem.intercept or abs(float(rows.total(u))) <= ROUNDING * size * np.sqrt(rows.count)
     return bool(np.all(sums <= allowed) and balanced)
+
+
+def _is_in_cone(problem: Problem, u: RowVector, correlations: Array) -> bool:
+    """Whether A'u >= 0 up to rounding, column by column."""
+    return bool(np.all(correlations >= -ROUNDING * problem.rowspace.norm(u) * problem.design.stored_lengths))
 
 
 def _null_space_part(problem: Problem, u: RowVector) -> RowVector:

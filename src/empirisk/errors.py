@@ -3,10 +3,10 @@
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import chain, dropwhile
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 __all__ = [
@@ -29,6 +29,8 @@ BETWEEN = ("empirisk", "sklearn", "numpy", "joblib", "contextlib", "threading")
 working_for: ContextVar[int | None] = ContextVar("working_for", default=None)
 #: The command, as it was typed into a shell; empty in Python.
 typed: ContextVar[str] = ContextVar("typed", default="")
+#: What options are called on a page, by their names; empty where there is none.
+labels: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
 
 
 def option(name: str, value: Any = True) -> str:
@@ -37,14 +39,15 @@ def option(name: str, value: Any = True) -> str:
     >>> option("types", {"zip": "category"}), option("balance")
     ("types={'zip': 'category'}", 'balance=True')
     """
-    if not typed.get():
+    label = labels.get().get(name)
+    if not label and not typed.get():
         return f"{name}={value!r}"
-    flag = f"--{name.replace('_', '-')}"
-    if value is True:
-        return flag
     entries = [f"{key}={item}" for key, item in value.items()] if isinstance(value, dict) else value
     text = ",".join(map(str, entries)) if isinstance(entries, list) else str(entries)
-    return f"{flag} {shlex.quote(text)}"
+    if label:
+        return f"“{label}”" if value is True else f"“{label}: {text}”"
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value is True else f"{flag} {shlex.quote(text)}"
 
 
 def listed(words: Any) -> str:

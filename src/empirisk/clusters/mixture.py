@@ -33,6 +33,7 @@ from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_flag, check_number, check_time
 from empirisk.contract.elsewhere import blockwise, elsewhere
 from empirisk.contract.inputs import generator
+from empirisk.contract.outputs import in_single_precision
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
@@ -387,6 +388,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         return validate_data(self, X, dtype=FLOATS, reset=False)
 
     @blockwise
+    @in_single_precision
     def predict_proba(self, X: ArrayLike) -> Array:
         """The share of each component in the density of each row."""
         shares = self._shares(self._rows(X))
@@ -402,6 +404,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
     @blockwise
+    @in_single_precision
     def score_samples(self, X: ArrayLike) -> Array:
         """log p(x) of each row: low values are anomalies."""
         return self._log_density(self._rows(X))

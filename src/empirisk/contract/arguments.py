@@ -40,23 +40,23 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def count_features(max_features: Any, n_features: int) -> int:
-    """How many columns to look at: a whole number, a share of all, "sqrt", or None for all.
+    """How many columns to look at: a whole number, a share of all, "sqrt", "log2", or None for all.
 
-    >>> [count_features(choice, 30) for choice in ("sqrt", 0.5, 7, None)]
-    [5, 15, 7, 30]
+    >>> [count_features(choice, 30) for choice in ("sqrt", "log2", 0.5, 7, None)]
+    [5, 4, 15, 7, 30]
     """
     if max_features is None:
         return n_features
-    if isinstance(max_features, str) and max_features == "sqrt":
-        return max(1, int(np.sqrt(n_features)))
+    if isinstance(max_features, str) and max_features in ("sqrt", "log2"):
+        return max(1, int(getattr(np, max_features)(n_features)))
     number: Any = max_features if is_number(max_features) else np.nan
     if isinstance(max_features, Integral) and number >= 1:
         return min(int(max_features), n_features)
     if not isinstance(max_features, Integral) and 0.0 < number <= 1.0:
         return max(1, int(number * n_features))
     raise EmpiriskError(
-        f"max_features={max_features!r} must be 'sqrt', None, a number of columns from 1 on, or a share above 0 and at "
-        "most 1.0."
+        f"max_features={max_features!r} must be 'sqrt', 'log2', None, a number of columns from 1 on, or a share above "
+        "0 and at most 1.0."
     )
 
 

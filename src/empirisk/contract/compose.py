@@ -33,7 +33,7 @@ def composed(fixed: dict[str, Any], **defaults: Any) -> Callable[[Class], Class]
         store.__name__, store.__signature__ = "__init__", signature
         cls.__init__ = store
         for name, value in fixed.items():
-            if name not in vars(cls):  # a property of the class computes it
+            if not isinstance(inspect.getattr_static(cls, name, None), property):  # which computes it
                 setattr(cls, name, value)
         return cls
 

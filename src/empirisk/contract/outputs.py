@@ -1,6 +1,8 @@
 """Several outputs of a row: columns of numbers, or of labels, of which each has classes of its own."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,19 @@ from empirisk.contract.multiclass import elected, untied
 from empirisk.errors import EmpiriskError, Unsuitable
 
 Array = NDArray[np.float64]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def in_single_precision(method: Method) -> Method:
+    """Method decorator: of rows in float32 and without a feature map, answers are float32 too, computed in float64."""
+
+    @wraps(method)
+    def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = method(self, X, *args, **kwargs)
+        single = getattr(X, "dtype", None) == np.float32 and getattr(self, "features", None) is None
+        return answers.astype(np.float32) if single else answers
+
+    return call  # type: ignore[return-value]
 
 
 def as_columns(y: NDArray) -> NDArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.outputs import LogProbabilities
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.compiled import plain_loop
@@ -77,6 +78,18 @@ class TreeLearner:
         vars(member).update(self._fitted)
         member.nodes_ = member.grow_on(self._grower, self._labels, weights)
         return member, said_by_nodes(member.nodes_, self._X)
+
+
+@dataclass
+class AdaBoostWork:
+    """The rounds so far, with the weights and votes that the next one begins from."""
+
+    learner: Learner
+    random: np.random.Generator
+    weights: Array
+    scores: Array
+    rounds: list[tuple] = field(default_factory=list)
+    bound: float = 1.0
 
 
 def said_by_nodes(nodes: Nodes, X: Array) -> NDArray[np.int64]:
@@ -149,6 +162,9 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         Factors of the first weights, by class.
     max_time : float or None
         Seconds after which no further round begins.
+    warm_start : bool
+        Whether `fit` keeps its work, so that the next one on the same rows, with more rounds, adds those alone. The
+        machine is the same as without it.
     random_state : int, RandomState or None
         Decides the learners' own random states.
 
@@ -201,6 +217,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
     learning_rate: float = 1.0
     class_weight: dict[Any, float] | str | None = None
     max_time: float | None = None
+    warm_start: bool = False
     random_state: Any = None
 
     # --- fitting ----------------------------------------------------------------------------------------------------
@@ -225,11 +242,19 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])
         used = np.flatnonzero(weights)
-        learner = self._learner(machine, _safe_indexing(table, used), labels[used])
-        watch = FitCallbacks(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        warm = WarmStart[AdaBoostWork](self, data)
+        work = warm.work or AdaBoostWork(
+            self._learner(machine, _safe_indexing(table, used), labels[used]),
+            generator(self.random_state),
+            weights[used].copy(),
+            np.zeros((len(used), len(self.classes_))),
+        )
+        watch = FitCallbacks(self, self.n_estimators, data)
         with interruptible():
             deadline = Deadline(self.max_time)
-            self._boost(learner, labels[used], weights[used], watch, deadline)
+            self._boost(work, labels[used], weights[used], watch, deadline)
+        warm.keep(work, self.stopped_ == Ending.FINISHED)
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(self.estimators_)} of {self.n_estimators} rounds")
         return self
@@ -241,27 +266,25 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         return TreeLearner(machine, X, labels, {name: vars(self)[name] for name in shared if name in vars(self)})
 
     def _boost(
-        self, learner: Learner, labels: NDArray[np.int64], first: Array, watch: FitCallbacks, deadline: Deadline
+        self, work: AdaBoostWork, labels: NDArray[np.int64], first: Array, watch: FitCallbacks, deadline: Deadline
     ) -> None:
         """The rounds, on rows of positive weight."""
-        random, weights, total = generator(self.random_state), first.copy(), float(first.sum())
-        scores = np.zeros((len(labels), len(self.classes_)))
-        rounds: list[tuple] = []
-        bound, self.stopped_ = 1.0, Ending.FINISHED
+        rounds, weights, total = work.rounds, work.weights, float(first.sum())
+        self.stopped_ = Ending.FINISHED
         while len(rounds) < self.n_estimators and self.stopped_ == Ending.FINISHED:
             watch.begin("round")
-            member, said = learner.fit(weights, int(random.integers(2**31)))
+            member, said = work.learner.fit(weights, int(work.random.integers(2**31)))
             right = said == labels
             error = float(np.sum(weights, where=~right) / weights.sum())
             alpha, self.stopped_ = self._alpha(error, right, [row[1] for row in rounds])
             if rounds and self.stopped_ == Ending.NO_EDGE:
                 watch.end()
                 break
-            wrong = add_votes(scores, said, labels, alpha, first)
+            wrong = add_votes(work.scores, said, labels, alpha, first)
             weights *= np.where(right, np.exp(-alpha), np.exp(alpha))
-            bound *= 0.0 if self.stopped_ == Ending.PERFECT_LEARNER else float(weights.sum()) / total
+            work.bound *= 0.0 if self.stopped_ == Ending.PERFECT_LEARNER else float(weights.sum()) / total
             weights *= total / weights.sum()
-            rounds.append((member, alpha, 0.5 - error, wrong / total, bound))
+            rounds.append((member, alpha, 0.5 - error, wrong / total, work.bound))
             if watch.end(lambda: self._fitted(rounds)) and self.stopped_ == Ending.FINISHED:
                 self.stopped_ = Ending.CALLBACK
             if self.stopped_ == Ending.FINISHED and len(rounds) < self.n_estimators and deadline():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ from empirisk.contract.outputs import (
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError, warn_deprecated
 from empirisk.explain.permutation import Importances, falls
 from empirisk.linalg.threads import ordered_map
@@ -62,6 +63,10 @@ class Member(NamedTuple):
     rows: NDArray[np.intp]
     predictions: NDArray
     importances: Array
+
+
+def _fitted(members: list[Member]) -> dict[str, list[Any]]:
+    return {"estimators_": [one.machine for one in members], "features_": [one.columns for one in members]}
 
 
 def _wrong_columns(its: Mapping[str, Any]) -> str | None:
@@ -96,7 +101,19 @@ class BaggingParameters:
     oob_importances: bool = False
     max_time: float | None = None
     n_jobs: int | None = None
+    warm_start: bool = False
     random_state: Any = None
+
+
+@dataclass
+class BaggingWork:
+    """Members so far, what they said of rows outside their samples, and the draws that go on."""
+
+    groups: Groups
+    random: np.random.Generator
+    seen: Array
+    answers: Array | None = None
+    members: list[Member] = field(default_factory=list)
 
 
 class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Estimator, ABC):
@@ -156,6 +173,12 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
             return self.features_
         return [np.arange(self.n_features_in_)] * len(self.estimators_)
 
+    @property
+    def estimators_features_(self) -> list[NDArray[np.int64]]:
+        """The columns of each member, by scikit-learn's name."""
+        check_is_fitted(self)
+        return self._column_lists()
+
     def _machine(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
 
@@ -166,37 +189,39 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
         if self.bootstrap not in (True, False):
             raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
         width = count_features(self.max_features, self.n_features_in_)
-        random = generator(self.random_state)
-        groups = Groups.of(X, y, weights, factors)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": weights}}
+        warm = WarmStart[BaggingWork](self, data)
+        work = warm.work or BaggingWork(
+            Groups.of(X, y, weights, factors), generator(self.random_state), np.zeros(len(y))
+        )
+        groups, random, done = work.groups, work.random, work.members
         part = sample_part(self.max_samples, groups.size)
         # Drawn one by one as they are needed: all of them at once can be larger than the table.
         samples = (
             (self._sample(groups, part, y, random), self._draw_columns(width, random), int(random.integers(2**31)))
-            for _ in range(self.n_estimators)
+            for _ in range(self.n_estimators - len(done))
         )
-        answers, seen = None, np.zeros(len(y))
-        self.estimators_, self.features_, importances = [], [], []
-        watch = FitCallbacks(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
+        watch = FitCallbacks(self, self.n_estimators, data)
         with interruptible():
             deadline = Deadline(self.max_time)
             members = ordered_map(lambda sample: self._member(groups, sample, X, y, deadline), samples, deadline)
             for member in members:
                 watch.begin("machine")
-                self.estimators_.append(member.machine)
-                self.features_.append(member.columns)
-                importances.append(member.importances)
-                if answers is None:
-                    answers = np.zeros((len(y), member.predictions.shape[1]))
-                answers[member.rows] += member.predictions
-                seen[member.rows] += 1
-                fitted = {"estimators_": list(self.estimators_), "features_": list(self.features_)}
-                if watch.end(lambda fitted=fitted: fitted) or deadline():
+                done.append(member)
+                if work.answers is None:
+                    work.answers = np.zeros((len(y), member.predictions.shape[1]))
+                work.answers[member.rows] += member.predictions
+                work.seen[member.rows] += 1
+                if watch.end(lambda: _fitted(done)) or deadline():
                     members.close()
                     break
-        whole = len(self.estimators_) == self.n_estimators
+        self.__dict__.update(_fitted(done))
+        whole = len(done) == self.n_estimators
+        warm.keep(work, whole)
         self.stopped_ = Ending.FINISHED if whole else deadline.reason or Ending.CALLBACK
-        self._judge(answers / np.maximum(seen, 1)[:, None], seen > 0, y, weights)
-        self._importances(importances)
+        assert work.answers is not None
+        self._judge(work.answers / np.maximum(work.seen, 1)[:, None], work.seen > 0, y, weights)
+        self._importances([member.importances for member in done])
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(self.estimators_)} of {self.n_estimators} machines")
 
@@ -309,7 +334,7 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
     bootstrap : bool
         Whether samples are drawn with replacement. Without it a row is at most once in a sample: ``max_samples=0.5``
         gives every member half of the rows.
-    max_features : int, float, "sqrt" or None
+    max_features : int, float, "sqrt", "log2" or None
         Columns that each member sees, drawn at random: a number, a share, the square root of their number, or all.
     class_weight : None, "balanced" or dict
         Factors of the rows' chances to be drawn, by class.
@@ -319,6 +344,9 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
         Seconds after which no further member is awaited.
     n_jobs : int or None
         Threads of a fit, -1 for all; None is that of `er.config`. Answers are the same on any number of them.
+    warm_start : bool
+        Whether `fit` keeps its work, so that the next one on the same rows, with more members, adds those alone. The
+        machine is the same as without it.
     random_state : int, RandomState or None
         Decides the samples, and the members' own random states.
 

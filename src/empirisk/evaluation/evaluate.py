@@ -245,11 +245,12 @@ def _by_refitting(task: Task, journal: Any) -> list[Outcome]:
     what = ("evaluate", task.machine, data.X, data.y, data.weights, task.splits, task.seeds)
     notes = Journal(journal, lambda: fingerprint(*what, [metric.name for metric in task.metrics]))
 
-    def run(number: int) -> None:
-        notes.add(str(number), _one_split(task, number).to_json())
+    def run(number: int) -> dict[str, Any]:
+        return _one_split(task, number).to_json()
 
     left = [number for number in range(len(task.splits)) if str(number) not in notes.done]
-    parallel_fits(run, left, alone=len(task.splits) == 1)
+    alone = len(task.splits) == 1
+    parallel_fits(run, left, alone=alone, note=lambda number, outcome: notes.add(str(number), outcome))
     return [Outcome.from_json(notes.done[str(number)], task) for number in range(len(task.splits))]
 
 

@@ -20,6 +20,7 @@ from empirisk.linalg.hashes import equal_keys
 from empirisk.tables.kinds import KINDS
 from empirisk.tables.kinds.number import forms_of, written_as
 from empirisk.tables.reading import datasets
+from empirisk.tables.understanding.groups import perhaps_groups
 from empirisk.tables.understanding.guess import LEADING_ZERO, column_words, guess
 from empirisk.tables.understanding.schema import find_column, with_missing
 from empirisk.tables.understanding.stand_ins import stand_ins
@@ -167,6 +168,11 @@ def plan(request: Request) -> Plan:
     schema = tables.understand(table, list(dict.fromkeys(unread)), types, request.missing)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
     warnings += filter(None, (_odd_values(table[name], numbers) for name in worded))
+    warnings += [
+        f"Several rows share each {name!r}: if the model is for others than these, keep their rows together with "
+        f"{option('groups', name)}."
+        for name in ([] if "groups" in rules else perhaps_groups(table, schema))
+    ]
     y = _checked_target(target.values(table), target)
     frame = schema.features(table)
     equal = np.arange(len(y)) if rules else equal_rows(frame, y, bool(target.classes))

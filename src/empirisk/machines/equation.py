@@ -36,7 +36,7 @@ from empirisk.contract.multiclass import (
     scheme_for,
     winners,
 )
-from empirisk.contract.outputs import label_columns
+from empirisk.contract.outputs import in_single_precision, label_columns
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable, listed
@@ -101,6 +101,7 @@ class Equation(Machine):
     _state = state.State(
         wrong_memory,
         seen_=state.optional(state.array("f8", "problems", 2, low=0)),
+        n_support_=state.optional(state.array("i4", None, low=0)),
         stream_=state.optional(MEMORY),
     )
 
@@ -136,7 +137,13 @@ class Equation(Machine):
         if last is not None and continue_from is not None:
             continue_from(last.get("features_"))
         self._solve(X, problems, y, deadline, last)
+        if "support_" in vars(self):
+            self.n_support_ = self._count_support(y)
         return self
+
+    def _count_support(self, y: NDArray) -> NDArray[np.int32]:
+        """The number of support vectors, of each class where there are classes."""
+        return np.array([len(self.support_)], np.int32)
 
     def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
         super()._keep(problems, fits, C)
@@ -181,7 +188,7 @@ class Equation(Machine):
             REMEDIES | {Ending.MAX_TIME: "raise max_time, or give it fewer rows at a time"},
         )
         self.seen_ = seen(steps.problems) + (self.seen_ if again else 0.0)
-        for name in (*SUPPORT, "choice_", "stream_"):
+        for name in (*SUPPORT, "n_support_", "choice_", "stream_"):
             self.__dict__.pop(name, None)
         if steps.memory is not None:
             self.stream_ = steps.memory
@@ -249,6 +256,8 @@ class Classifier(ClassifierMixin, Equation):
         w = sum_j dual_coef_[j] phi(support_vectors_[j]), and where these stood in the data: behind a kernel instead of
         ``coef_``, and beside it for losses such as the hinge without features and with an l2 penalty. Of many equal
         rows behind a kernel the first stands for all.
+    n_support_ : array
+        The support vectors of each class.
     certificate_ : Certificate
         Primal, dual, gap, status, solver and why it was chosen; where all weights are zero by the choice of C or of the
         loss, its ``reason`` says so.
@@ -339,6 +348,12 @@ class Classifier(ClassifierMixin, Equation):
         classes = len(self.classes_) if loss.joint else 0
         return self._problems(loss, design, targets, weights, classes), y
 
+    def _count_support(self, y: NDArray) -> NDArray[np.int32]:
+        if self.scheme_ == LABELS:
+            return super()._count_support(y)
+        codes = class_codes(y[self.support_], self.classes_)
+        return np.bincount(codes, minlength=len(self.classes_)).astype(np.int32)
+
     def _known_codes(self, y: NDArray, weights: Array, stream: Stream) -> NDArray:
         """The class numbers of the rows of a call of `partial_fit`; the first call is told all classes."""
         if isinstance(self.class_weight, str):
@@ -405,6 +420,7 @@ class Classifier(ClassifierMixin, Equation):
 
     @blockwise
     @single_threaded_blas()
+    @in_single_precision
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class or label."""
         f = self._scores(X)
@@ -418,6 +434,7 @@ class Classifier(ClassifierMixin, Equation):
 
     @available_if(_has_probabilities)
     @blockwise
+    @in_single_precision
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes, where the loss implies them.
 
@@ -549,6 +566,7 @@ class Regressor(PredictsNumbers, MultiOutputMixin, Equation):
 
     @blockwise
     @single_threaded_blas()
+    @in_single_precision
     def raw_predict(self, X: ArrayLike) -> Array:
         """f(x) of each row: the prediction itself, or the logarithm of it for deviances such as "poisson"."""
         f = self._scores(X)

@@ -103,6 +103,12 @@ class OneClassSVM(OutlierMixin, Machine):
     max_iter: int | None = None
     max_time: float | None = None
 
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """The number of support vectors, in an array as scikit-learn has it."""
+        check_is_fitted(self)
+        return np.array([len(self.support_)], np.int32)
+
     @with_callbacks
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> OneClassSVM:

@@ -1,15 +1,39 @@
 """The signatures of regressors, which `composed` computes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from empirisk.contract.features import Features
 from empirisk.fits.constraint import Constraint
+from empirisk.losses.base import Loss
 from empirisk.machines.equation import Regressor
 from empirisk.penalties.base import Penalty
 
-class LeastSquares(Regressor):
+class _Signed(Regressor):
+    def __init__(
+        self,
+        loss: str | Loss | Sequence[str | Loss] = ...,
+        features: Features = ...,
+        penalty: str | Penalty = ...,
+        C: float | str | Constraint = ...,
+        *,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+        warm_start: bool = ...,
+    ) -> None: ...
+    @property
+    def penalty(self) -> Any: ...
+
+class LeastSquares(_Signed):
     def __init__(
         self,
         *,
@@ -21,9 +45,10 @@ class LeastSquares(Regressor):
         max_time: float | None = ...,
         random_state: Any = ...,
         warm_start: bool = ...,
+        positive: bool = ...,
     ) -> None: ...
 
-class Ridge(Regressor):
+class Ridge(_Signed):
     def __init__(
         self,
         C: float | str | Constraint = ...,
@@ -39,9 +64,10 @@ class Ridge(Regressor):
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
         warm_start: bool = ...,
+        positive: bool = ...,
     ) -> None: ...
 
-class Lasso(Regressor):
+class Lasso(_Signed):
     def __init__(
         self,
         C: float | str | Constraint = ...,
@@ -57,9 +83,10 @@ class Lasso(Regressor):
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
         warm_start: bool = ...,
+        positive: bool = ...,
     ) -> None: ...
 
-class ElasticNet(Regressor):
+class ElasticNet(_Signed):
     def __init__(
         self,
         C: float | str | Constraint = ...,
@@ -76,9 +103,10 @@ class ElasticNet(Regressor):
         cv: Any = ...,
         warm_start: bool = ...,
         l1_ratio: float = ...,
+        positive: bool = ...,
     ) -> None: ...
     @property
-    def penalty(self) -> Any: ...
+    def norm(self) -> Any: ...
 
 class LeastAbsolute(Regressor):
     def __init__(

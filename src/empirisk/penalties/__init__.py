@@ -3,7 +3,7 @@
 from empirisk.parts import by_name, resolve
 from empirisk.penalties.base import Penalty
 from empirisk.penalties.groups import GroupL1
-from empirisk.penalties.norms import L1, L2, ElasticNet, NoPenalty
+from empirisk.penalties.norms import L1, L2, ElasticNet, NoPenalty, Positive
 
 __all__ = [
     "L1",
@@ -12,6 +12,7 @@ __all__ = [
     "GroupL1",
     "NoPenalty",
     "Penalty",
+    "Positive",
     "find",
 ]
 

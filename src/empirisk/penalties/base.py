@@ -34,6 +34,8 @@ class Penalty(Part):
         Whether R has a gradient everywhere, and states it.
     separable : bool
         Whether R is a sum of functions of single weights, so that `prox` takes a step for each of them.
+    positive : bool
+        Whether R is infinite where a weight is negative, and else l1 |w|_1 + l2/2 |w|^2.
 
     >>> class Box(Penalty):
     ...     "No cost for |w_j| <= 1, and no weight beyond."
@@ -50,6 +52,7 @@ class Penalty(Part):
     plain: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
     separable: ClassVar[bool] = False
+    positive: ClassVar[bool] = False
 
     def value(self, w: Array) -> float:
         """R(w)."""
@@ -75,6 +78,11 @@ class Penalty(Part):
     def zero(self) -> bool:
         """Whether R = 0, so that the dual demands A'u = 0."""
         return self.plain and self.l1 == 0 and self.l2 == 0
+
+    @property
+    def cone(self) -> bool:
+        """Whether R = 0 for weights that are not negative, so that the dual demands A'u >= 0."""
+        return self.positive and self.l1 == 0 and self.l2 == 0
 
     @property
     def ridge(self) -> bool:

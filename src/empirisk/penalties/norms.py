@@ -9,6 +9,7 @@ import numpy as np
 from empirisk import state
 from empirisk.linalg.design import Array, Design
 from empirisk.linalg.namespace import absolute, as_number, namespace
+from empirisk.parts import resolve
 from empirisk.penalties.base import Penalty
 
 #: Just inside of a boundary: a product with it must not round to the outside.
@@ -27,8 +28,8 @@ class Norms(Penalty):
 
     @property
     def smooth(self) -> bool:
-        """Whether there is no l1 part."""
-        return self.l1 == 0
+        """Whether there is no l1 part, and no sign that weights must have."""
+        return self.l1 == 0 and not self.positive
 
     def value(self, w: Array) -> float:
         """R(w)."""
@@ -136,6 +137,69 @@ class ElasticNet(Norms):
     def l2(self) -> float:
         """1 - l1_ratio."""
         return 1.0 - self.l1
+
+
+class Positive(Norms):
+    """R(w) of another penalty where no weight is negative, and infinite elsewhere: the constraint w >= 0.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1", "elastic_net", "none"} or penalty of norms
+        What weights that are not negative cost.
+
+    >>> machine = er.Regressor("squared", penalty=er.penalties.Positive("l1"), fit_intercept=False)
+    >>> machine.fit(np.eye(2), [-3.0, 4.0]).coef_
+    array([0. , 3.5])
+    """
+
+    plain = False
+    positive = True
+
+    def __init__(self, penalty: str | Norms | None = "l2"):
+        self.penalty = penalty
+
+    @property
+    def _base(self) -> Norms:
+        return resolve("none" if self.penalty is None else self.penalty, NORMS, "penalty", Norms)
+
+    @property
+    def l1(self) -> float:
+        """That of the penalty."""
+        return self._base.l1
+
+    @property
+    def l2(self) -> float:
+        """That of the penalty."""
+        return self._base.l2
+
+    def value(self, w: Array) -> float:
+        """R(w); infinite where a weight is negative."""
+        xp = namespace(w)
+        return as_number(super().value(w) + xp.where(w < 0, np.inf, 0.0).sum())
+
+    def prox(self, w: Array, step: Array | float) -> Array:
+        """That of the penalty, cut at zero."""
+        return namespace(w).maximum(super().prox(w, step), 0.0)
+
+    def conjugate(self, v: Array) -> float:
+        """That of the penalty at max(v, 0)."""
+        return super().conjugate(namespace(v).maximum(v, 0.0))
+
+    def feasible_share(self, v: Array) -> float:
+        """The largest factor s <= 1 that puts s v into the domain of the conjugate."""
+        return super().feasible_share(namespace(v).maximum(v, 0.0))
+
+    def distance(self, w: Array, v: Array) -> Array:
+        """Distance of each v_j to the subdifferential of R at w_j, which at zero has no lower end."""
+        xp = namespace(v)
+        return xp.where(w == 0, xp.maximum(v - self.l1, 0.0), xp.abs(v - self.l1 - self.l2 * w))
+
+    def critical_C(self, v: Array) -> float:
+        """The largest C at which w = 0 is optimal, given v = the gradient of the loss sum at w = 0 and best b."""
+        return super().critical_C(namespace(v).minimum(v, 0.0))
+
+
+NORMS = {one.name(): one for one in (NoPenalty, L2, L1, ElasticNet)}
 
 
 class HilbertNorm(Norms):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.contract.outputs import in_single_precision
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.validation import available_if
@@ -59,6 +60,7 @@ class ProbabilisticPCA:
 
     @available_if(_has_density)
     @single_threaded_blas()
+    @in_single_precision
     def score_samples(self, X: ArrayLike) -> Array:
         """log p(x) of each row under the Gaussian of probabilistic PCA.
 

@@ -13,7 +13,7 @@ from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.errors import Unsuitable
 from empirisk.extras import data_frame
 from empirisk.scale.boosting import fit_boosting
-from empirisk.scale.disk import Disk, FileBlock
+from empirisk.scale.disk import Disk
 from empirisk.scale.table import BlockedTable
 from empirisk.settings import require, settings
 from empirisk.stop import check_stop
@@ -87,12 +87,11 @@ class FileRows:
 
     def _blocks(self) -> Iterator[tuple[int, NDArray]]:
         """The blocks, each with the number of its first row."""
-        rows, start = self.table.rows, 0
-        for handle, length in zip(rows.base, rows.place.lengths, strict=True):
+        start = 0
+        for block in self.table.blocks():
             check_stop()
-            block = rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
             yield start, np.ascontiguousarray(block, dtype=np.float64)
-            start += length
+            start += len(block)
 
     def _rows(self, chosen: NDArray[np.intp]) -> NDArray:
         """The chosen rows, which are in order."""

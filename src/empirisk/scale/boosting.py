@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from empirisk.contract.inputs import generator
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.scale.blocks import Blocked, BlockedRows, ConstantVector, TableRows, add, chained, extremes
+from empirisk.scale.blocks import Blocked, ConstantVector, TableRows, add, chained
 from empirisk.scale.fitting import numbered_classes
 from empirisk.scale.table import BlockedTable, total_weights
 from empirisk.settings import require, settings
@@ -25,7 +25,7 @@ from empirisk.trees.binned.bins import WIDTH, Binning, edge_rows
 from empirisk.trees.binned.levels import PLACE, LevelTree, derive_block, divide_block
 from empirisk.trees.binned.splits import HALF, describe_columns
 from empirisk.trees.binned.together import COARSE, GOLDEN, PART
-from empirisk.trees.boosting import MOST_ROWS
+from empirisk.trees.boosting import MOST_ROWS, BoostingWork
 from empirisk.trees.objectives import Objective
 from empirisk.trees.rounds import WATCHED, BoostingPlan, GrowthRules
 from empirisk.trees.table_columns import note_number_columns
@@ -61,7 +61,7 @@ def fit_boosting(machine: Any, table: BlockedTable) -> None:
     with interruptible():
         deadline = Deadline(machine.max_time)
         rounds = BlockedRounds(machine, table, kept, plan, generator(machine.random_state), deadline)
-        machine._boost(rounds, None, deadline, {"X": None, "y": None, "metadata": {}})
+        machine._boost(BoostingWork(rounds), deadline, {"X": None, "y": None, "metadata": {}})
 
 
 def _times(table: BlockedTable) -> Blocked | None:
@@ -158,8 +158,8 @@ class BlockedRounds(GrowthRules):
             totals = total_weights(self.place, self._y, self._weights, count)
             kinds = self._loss.of(np.arange(float(count)), totals)
             return kinds, kinds.start()
-        kinds: Any = self._loss.of(np.array(extremes(self._y)), np.ones(2))
-        return kinds, np.array([BlockedRows(self.place).best_constant(kinds.loss, self._y, self._weights)])
+        kinds: Any = self._loss.of(np.array(self.place.extremes(self._y)), np.ones(2))
+        return kinds, np.array([self.place.best_constant(kinds.loss, self._y, self._weights)])
 
     def _binning(self, table: BlockedTable, max_bins: int) -> Binning:
         """The bins that the same rows have in memory: the rows that decide their edges come here."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.contract.elsewhere import RowsElsewhere
-from empirisk.contract.inputs import class_weights
+from empirisk.contract.inputs import class_weights, require_two
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.problem import Problem
 from empirisk.protocols import FeatureMap, learns_with_machine
@@ -82,11 +82,7 @@ def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> lis
     loss, place = machine._suitable_loss(machine.loss), table.place
     machine.classes_, codes, weights = numbered_classes(machine, table)
     count = len(machine.classes_)
-    if count < 2:
-        raise EmpiriskError(
-            f"{type(machine).__name__} needs at least two classes in y, but it holds one class only: "
-            f"{machine.classes_[0]!r}; check the target column."
-        )
+    require_two(machine.classes_, type(machine).__name__)
     # The targets of one row of each class tell those of all rows.
     loss, targets = machine._code(loss, np.arange(count), count)
     problems: list[Problem] = []

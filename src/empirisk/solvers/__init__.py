@@ -3,6 +3,7 @@
 from empirisk.parts import by_name, resolve
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed.closed_form import ClosedForm
+from empirisk.solvers.closed.non_negative import NonNegative
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
 from empirisk.solvers.columns.working_groups import WorkingGroups
 from empirisk.solvers.corners.envelope import Envelope
@@ -31,6 +32,7 @@ __all__ = [
     "GradientDescent",
     "InteriorPoint",
     "Newton",
+    "NonNegative",
     "PassiveAggressive",
     "Perceptron",
     "Proximal",

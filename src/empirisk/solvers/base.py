@@ -60,6 +60,7 @@ L2_PART = Need("a penalty with an l2 part", lambda p: p.penalty.l2 > 0)
 #: R = l2/2 |w|^2, or none.
 SQUARED_NORM = Need("a penalty l2/2 |w|^2, or none", lambda p: p.penalty.plain and p.penalty.smooth)
 RIDGE = Need("the l2 penalty", lambda p: p.penalty.ridge)
+POSITIVE = Need("weights that are not negative", lambda p: p.penalty.positive)
 NO_PENALTY = Need("no penalty", lambda p: p.penalty.zero)
 
 

@@ -9,6 +9,7 @@ from empirisk.settings import settings
 from empirisk.solvers.base import EXPLICIT, JOINT, Solver
 from empirisk.solvers.closed.closed_form import ClosedForm
 from empirisk.solvers.closed.factored import Factored
+from empirisk.solvers.closed.non_negative import NonNegative
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
 from empirisk.solvers.columns.working_groups import WorkingGroups
 from empirisk.solvers.corners.envelope import Envelope
@@ -73,6 +74,16 @@ def factorable(problem: Problem) -> bool:
     return problem.design.shape[0] <= FACTORABLE or bool(Decomposition().refusal(problem))
 
 
+def not_smooth(problem: Problem) -> bool:
+    """Whether Newton's method cannot do it; where that stalls, rounding is met, and smaller steps meet it too."""
+    return bool(Newton().refusal(problem))
+
+
+def rows_with_corners(problem: Problem) -> bool:
+    """Whether the rows are explicit and Newton's method cannot do it."""
+    return EXPLICIT.holds(problem) and not_smooth(problem)
+
+
 def in_passes(problem: Problem) -> bool:
     """Whether the rows are seen in passes alone."""
     return not problem.design.in_memory
@@ -89,6 +100,7 @@ class Row(NamedTuple):
 TABLE = (
     Row(ProximalNewton, in_passes, "rows that are seen in passes: Newton's method on all of them, one pass a step"),
     Row(ClosedForm, always, "squared loss without l1: a linear system"),
+    Row(NonNegative, small, "squared loss, weights that are not negative: linear systems of active sets"),
     Row(Envelope, steep, "curvature without bounds: Newton's method on envelopes of the loss"),
     Row(Newton, always, "smooth loss and penalty: Newton's method"),
     Row(WorkingGroups, many_columns, "norms of groups of many columns: an interior-point method on working sets"),
@@ -99,8 +111,8 @@ TABLE = (
     Row(Envelope, long_with_corners, "corners, and many more rows than columns: Newton's method on rounded corners"),
     Row(Envelope, smooth, "a smooth loss that resisted: Newton's method on envelopes of the loss"),
     Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
-    Row(DualAscent, EXPLICIT.holds, "corners with l2, many rows and columns: dual coordinate ascent"),
-    Row(Proximal, always, "no special structure: a proximal method"),
+    Row(DualAscent, rows_with_corners, "corners with l2, many rows and columns: dual coordinate ascent"),
+    Row(Proximal, not_smooth, "no special structure: a proximal method"),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
@@ -33,6 +33,7 @@ from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.resample import split_groups
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
@@ -66,6 +67,7 @@ class RoundsOfTrees(Protocol):
 
     binning: Binning
     baseline: Array
+    stop: Callable[[], bool]
 
     def add(self) -> list[NDArray[np.void]] | None:
         """One round: a tree for each output, already added to the scores; None if it was stopped."""
@@ -106,6 +108,7 @@ class Boosted:
     rounds: list[list[NDArray[np.void]]] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
     reason: str = Ending.FINISHED
+    start: float = 0.0
 
     def fitted(self) -> dict[str, Any]:
         """The attributes of a fitted machine: all trees, round after round, in each round one for every output."""
@@ -133,18 +136,27 @@ class Boosted:
             del self.rounds[int(np.argmin(held)) + 1 :]
 
 
+@dataclass
+class BoostingWork:
+    """The model so far, and how to add rounds to it."""
+
+    rounds: RoundsOfTrees
+    held: HeldOutRows | None = None
+    model: Boosted = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.model = Boosted(self.rounds.binning, self.rounds.baseline)
+
+
 def boost(
-    rounds: RoundsOfTrees,
-    n_estimators: int,
-    held: HeldOutRows | None,
-    n_iter_no_change: int,
-    deadline: Deadline,
-    watch: FitCallbacks,
+    work: BoostingWork, n_estimators: int, n_iter_no_change: int, deadline: Deadline, watch: FitCallbacks
 ) -> Boosted:
     """Add rounds until one of the limits is reached; the model keeps the best number of them."""
-    model = Boosted(rounds.binning, rounds.baseline)
+    rounds, held, model = work.rounds, work.held, work.model
+    seconds = model.history["seconds"]
+    model.start = deadline.start - (seconds[-1] if seconds else 0.0)
     if held is not None:
-        model.history["validation_loss"] = []
+        model.history.setdefault("validation_loss", [])
     while len(model.rounds) < n_estimators and not deadline():
         watch.begin("round")
         with np.errstate(over="ignore"):  # a loss may overflow far from its minimum
@@ -152,7 +164,7 @@ def boost(
         if trees is None:
             watch.end()
             break
-        _note(model, rounds, held, deadline, trees)
+        _note(model, rounds, held, trees)
         if watch.end(model.fitted):
             model.reason = Ending.CALLBACK
             break
@@ -164,13 +176,11 @@ def boost(
     return model
 
 
-def _note(
-    model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, deadline: Deadline, trees: list[NDArray[np.void]]
-) -> None:
+def _note(model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, trees: list[NDArray[np.void]]) -> None:
     """Add a round to the model and to its history."""
     model.rounds.append(trees)
     model.history["loss"].append(rounds.loss())
-    model.history["seconds"].append(time.perf_counter() - deadline.start)
+    model.history["seconds"].append(time.perf_counter() - model.start)
     if held is not None:
         model.history["validation_loss"].append(held.after(trees, rounds.binning))
 
@@ -203,6 +213,7 @@ class BoostingParameters:
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
     max_time: float | None = None
+    warm_start: bool = False
     random_state: Any = None
 
 
@@ -274,7 +285,15 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         ``times`` are the weights as they were given, without those of the classes: whole numbers count rows.
         ``watch_data`` is what callbacks may ask for.
         """
-        plan, random = self._plan(X.shape[1]), generator(self.random_state)
+        plan, warm = self._plan(X.shape[1]), WarmStart[BoostingWork](self, watch_data)
+        with interruptible():
+            deadline = Deadline(self.max_time)
+            work = warm.work or self._begin(X, target, weights, times, plan)
+            warm.keep(work, self._boost(work, deadline, watch_data))
+
+    def _begin(self, X: Array, target: NDArray, weights: Array, times: Array, plan: BoostingPlan) -> BoostingWork:
+        """The rounds before the first, and the rows that are held out."""
+        random = generator(self.random_state)
         draws, small = self.early_stopping or plan.subsample < 1, TeamGrower.shares(*X.shape) <= 1
         member = equal_rows(X, target)[1] if draws or small else np.arange(len(X))
         if small:  # where weights differ by many orders of magnitude, the rounding of sums decides: not by their order
@@ -282,29 +301,33 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             X, target, weights, times, member = X[order], target[order], weights[order], times[order], member[order]
         held = self._held(member, target, random)
         train = ~held if held.any() else slice(None)
-        with interruptible():
-            deadline = Deadline(self.max_time)
-            objective = self._objective(target[train], weights[train])
-            binning = Binning.of(X[train], weights[train], self.columns_.counts, self.max_bins)
-            groups = np.unique(member[train], return_inverse=True)[1] if draws else member
-            copies = _counts(times[train])
-            rounds = Rounds(X[train], binning, objective, copies, plan, groups, random, deadline)
-            jury = None
-            if held.any():
-                scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
-                jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
-            self._boost(rounds, jury, deadline, watch_data)
+        objective = self._objective(target[train], weights[train])
+        binning = Binning.of(X[train], weights[train], self.columns_.counts, self.max_bins)
+        groups = np.unique(member[train], return_inverse=True)[1] if draws else member
+        copies = _counts(times[train])
+        rounds = Rounds(X[train], binning, objective, copies, plan, groups, random)
+        jury = None
+        if held.any():
+            scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
+            jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
+        return BoostingWork(rounds, jury)
 
-    def _boost(
-        self, rounds: RoundsOfTrees, jury: HeldOutRows | None, deadline: Deadline, watch_data: dict[str, Any]
-    ) -> None:
-        """Add rounds, and keep what they have found."""
+    def _boost(self, work: BoostingWork, deadline: Deadline, watch_data: dict[str, Any]) -> bool:
+        """Add rounds, and keep what they have found; whether all were added."""
+        work.rounds.stop = deadline
         watch = FitCallbacks(self, self.n_estimators, watch_data)
-        model = boost(rounds, self.n_estimators, jury, self.n_iter_no_change, deadline, watch)
+        model = boost(work, self.n_estimators, self.n_iter_no_change, deadline, watch)
         for name, value in model.fitted().items():
             setattr(self, name, value)
         watch.close()
         warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
+        return model.reason == Ending.FINISHED and self.n_estimators_ == self.n_estimators
+
+    @property
+    def n_iter_(self) -> int:
+        """``n_estimators_``, by the name that scikit-learn has for rounds."""
+        check_is_fitted(self)
+        return self.n_estimators_
 
     # --- predicting -------------------------------------------------------------------------------------------------
 
@@ -386,7 +409,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         Penalty on leaf values.
     subsample : float
         Share of the rows that each round looks at, drawn at random; equal rows are drawn together.
-    max_features : int, float, "sqrt" or None
+    max_features : int, float, "sqrt", "log2" or None
         Columns that each tree looks at, drawn at random.
     max_bins : int
         Intervals into which a numeric column is cut, at most 255.
@@ -410,6 +433,9 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         Rounds to wait.
     max_time : float or None
         Seconds after which the fit ends with the trees that it has.
+    warm_start : bool
+        Whether `fit` keeps its work, so that the next one on the same rows, with more rounds, adds those alone. The
+        machine is the same as without it.
     random_state : int, RandomState or None
         Seed of the draws. The same seed gives the same bits with any number of threads.
 
@@ -574,7 +600,7 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
     learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
 max_bins, categorical_features, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
-n_iter_no_change, max_time, random_state
+n_iter_no_change, max_time, warm_start, random_state
         As for `BoostingClassifier`.
 
     Attributes

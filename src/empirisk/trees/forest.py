@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from empirisk.contract.outputs import (
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.threads import ordered_map
@@ -71,7 +72,9 @@ class ForestParameters:
     max_features: int | float | str | None = "sqrt"
     max_depth: int | None = None
     max_leaf_nodes: int | None = None
+    min_samples_split: float = 2
     min_samples_leaf: float = 1
+    min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
     bootstrap: bool = True
     max_samples: int | float | None = 1.0
@@ -79,7 +82,21 @@ class ForestParameters:
     categorical_features: Any = "auto"
     max_time: float | None = None
     n_jobs: int | None = None
+    warm_start: bool = False
     random_state: Any = None
+
+
+@dataclass
+class ForestWork:
+    """Trees so far, and how to grow more."""
+
+    grower: SampleGrower
+    random: np.random.Generator
+    total: Array
+    seen: NDArray[np.int64]
+    trees: list[Packed] = field(default_factory=list)
+    rises: list[Array] = field(default_factory=list)
+    gains: list[Array] = field(default_factory=list)
 
 
 class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Importances, Estimator, ABC):
@@ -105,6 +122,8 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         rules = np.zeros(1, dtype=RULES)
         depth = check_count("max_depth", self.max_depth, 1, optional=True)
         rules["least"] = check_number("min_samples_leaf", self.min_samples_leaf, 0)
+        rules["split"] = check_number("min_samples_split", self.min_samples_split, 0)
+        rules["least_part"] = check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0, 0.5)
         # A split without gain is a split too, unless a gain is asked for: the next ones may gain.
         rules["least_gain"] = check_number("min_impurity_decrease", self.min_impurity_decrease, 0) or -np.inf
         rules["max_depth"] = np.inf if depth is None else depth
@@ -130,20 +149,26 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         self, X: Array, target: BinnedTarget, groups: Groups, rules: NDArray[np.void], weights: Array, data: dict
     ) -> None:
         """Grow the trees, in order and on all threads."""
-        part, random = self._check(groups.size), generator(self.random_state)
+        part = self._check(groups.size)
         some = slice(None) if (weights > 0).all() else weights > 0
-        seeds = (int(random.integers(2**63)) for _ in range(self.n_estimators))  # drawn as trees need them
-        total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
-        trees, rises, gains = list[Packed](), list[Array](), list[Array]()
+        warm = WarmStart[ForestWork](self, data)
         watch = FitCallbacks(self, self.n_estimators, data)
 
         def grow(seed: int) -> Grown | None:
-            return grower.grow(seed, deadline)
+            return work.grower.grow(seed, deadline)
 
         with interruptible():
             deadline = Deadline(self.max_time)
-            binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
-            grower = SampleGrower(X, binning, target, groups, weights, rules, self.bootstrap, part)
+            if warm.work is None:
+                binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
+                grower = SampleGrower(X, binning, target, groups, weights, rules, self.bootstrap, part)
+                total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
+                work = ForestWork(grower, generator(self.random_state), total, seen)
+            else:
+                work = warm.work
+            trees, rises, gains = work.trees, work.rises, work.gains
+            left = range(self.n_estimators - len(trees))
+            seeds = (int(work.random.integers(2**63)) for _ in left)  # drawn as trees need them
             with closing(ordered_map(grow, seeds, deadline)) as grown:
                 for found in grown:
                     if found is None:
@@ -152,18 +177,19 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
                     trees.append(found.packed)
                     rises.append(found.rises)
                     gains.append(found.gains)
-                    total[found.outside] += found.answers
-                    seen[found.outside] += 1
+                    work.total[found.outside] += found.answers
+                    work.seen[found.outside] += 1
                     if watch.end(lambda: self._fitted(trees, rises, gains)) or deadline():
                         break
         if not trees:
-            trees.append(grower.leaf(0))  # stopped at once: a single leaf is a model too
+            trees.append(work.grower.leaf(0))  # stopped at once: a single leaf is a model too
             rises.append(np.zeros(X.shape[1]))
             gains.append(np.zeros(X.shape[1]))
         for name, value in self._fitted(trees, rises, gains).items():
             setattr(self, name, value)
         self.stopped_ = Ending.FINISHED if len(trees) == self.n_estimators else deadline.reason or Ending.CALLBACK
-        answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
+        warm.keep(work, self.stopped_ == Ending.FINISHED)
+        answers = np.where(work.seen[:, None] > 0, work.total / np.maximum(work.seen, 1)[:, None], np.nan)
         self._judge(answers, target.y, weights)
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(trees)} of {self.n_estimators} trees")
@@ -256,12 +282,14 @@ class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
         Number of trees.
     criterion : {"gini", "entropy"}
         Impurity that splits reduce.
-    max_features : int, float, "sqrt" or None
+    max_features : int, float, "sqrt", "log2" or None
         Columns that each split looks at: a number, a share, the square root of their number, or all.
     max_depth, max_leaf_nodes : int or None
         Limits of each tree; with a limit on the leaves the best split comes first.
-    min_samples_leaf : float
-        Least weight of a leaf.
+    min_samples_split, min_samples_leaf : float
+        Least weight of a node that is split, and of a leaf; below 1, as a part of the weight of the sample.
+    min_weight_fraction_leaf : float
+        Least weight of a leaf, as a part of the weight of the sample.
     min_impurity_decrease : float
         Least decrease of the mean impurity by a split.
     bootstrap : bool
@@ -280,6 +308,9 @@ class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
         Seconds after which the fit ends with the trees that it has.
     n_jobs : int or None
         Threads of a fit, -1 for all; None is that of `er.config`. Answers are the same on any number of them.
+    warm_start : bool
+        Whether `fit` keeps its work, so that the next one on the same rows, with more trees, adds those alone. The
+        machine is the same as without it.
     random_state : int, RandomState or None
         Seed of the draws. The same seed gives the same bits with any number of threads.
 
@@ -417,10 +448,11 @@ class ForestRegressor(RegressorMixin, MultiOutputMixin, Forest):
 
     Parameters
     ----------
-    n_estimators, max_depth, max_leaf_nodes, min_samples_leaf, min_impurity_decrease, bootstrap, max_samples, \
-max_bins, categorical_features, max_time, n_jobs, random_state
+    n_estimators, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
+min_impurity_decrease, bootstrap, max_samples, max_bins, categorical_features, max_time, n_jobs, warm_start, \
+random_state
         As for `ForestClassifier`. Splits reduce the squared error.
-    max_features : int, float, "sqrt" or None
+    max_features : int, float, "sqrt", "log2" or None
         Columns that each split looks at, a third of them unless said otherwise.
 
     Attributes

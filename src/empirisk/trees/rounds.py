@@ -140,11 +140,12 @@ class Rounds(GrowthRules):
         plan: BoostingPlan,
         groups: NDArray[np.intp],
         random: np.random.Generator,
-        stop: Callable[[], bool],
+        stop: Callable[[], bool] = lambda: False,
     ):
         count, weight = int(times.sum()) if len(times) else len(X), float(objective.weights.sum())
         super().__init__(binning, plan, len(X), count, weight, objective.whole, random)
         self.X, self.objective, self.n_outputs, self._groups = X, objective, objective.n_outputs, groups
+        self.stop = stop
         self.baseline = objective.start()
         self._data = np.empty((self.n_outputs, TIMES + (len(times) > 0), self.n_rows))
         if len(times):
@@ -159,11 +160,15 @@ class Rounds(GrowthRules):
         large = TeamGrower.shares(self.n_rows, width) > 1
         table = binning.codes(X, by_row=large)
         self._growers = [
-            TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, stop)
+            TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, self._must_stop)
             if large
-            else LoneGrower(binning, table.by_column, plan.monotone, plan.groups, leaves, stop)
+            else LoneGrower(binning, table.by_column, plan.monotone, plan.groups, leaves, self._must_stop)
             for _ in range(growers)
         ]
+
+    def _must_stop(self) -> bool:
+        """Asks ``stop``, which the fit that goes on replaces."""
+        return self.stop()
 
     def loss(self) -> float:
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""

@@ -58,6 +58,7 @@ class TreeParameters:
     _: KW_ONLY
     max_depth: int | None = None
     max_leaf_nodes: int | None = None
+    min_samples_split: float = 2
     min_samples_leaf: float = 1
     min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
@@ -216,6 +217,7 @@ class BaseTree(TreeParameters, Importances, Estimator, ABC):
         return TreeLimits(
             max_depth=check_count("max_depth", self.max_depth, 0, optional=True),
             max_leaf_nodes=check_count("max_leaf_nodes", self.max_leaf_nodes, 1, optional=True),
+            min_samples_split=check_number("min_samples_split", self.min_samples_split, 0),
             min_samples_leaf=check_number("min_samples_leaf", self.min_samples_leaf, 0),
             min_weight_fraction_leaf=check_number("min_weight_fraction_leaf", self.min_weight_fraction_leaf, 0, 0.5),
             min_impurity_decrease=check_number("min_impurity_decrease", self.min_impurity_decrease, 0),
@@ -316,13 +318,16 @@ class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
         Most splits on the way to a leaf.
     max_leaf_nodes : int or None
         Most leaves; the splits that gain most are then made first.
+    min_samples_split : float
+        Least weight of a node that is split; below 1, as a part of the weight of all rows.
     min_samples_leaf : float
-        Least weight in a leaf. It counts weights, so that weight 2 equals the row twice; up to 1 it restricts nothing.
+        Least weight in a leaf; below 1, as a part of the weight of all rows. It counts weights, so that weight 2 equals
+        the row twice.
     min_weight_fraction_leaf : float
         Least weight in a leaf, as a part of the weight of all rows.
     min_impurity_decrease : float
         Least gain of a split, as a part of the weight of all rows.
-    max_features : None, int, float or "sqrt"
+    max_features : None, int, float, "sqrt" or "log2"
         How many columns, drawn anew for each node from those that vary there, a split looks at; None for all.
     ccp_alpha : float or "cv"
         Price of a leaf in cost-complexity pruning: 0 prunes nothing, "cv" chooses it by cross-validated error.
@@ -446,8 +451,8 @@ class TreeRegressor(RegressorMixin, BaseTree):
     ----------
     criterion : "squared" or "absolute"
         Impurity of a node; it also decides the prediction of a leaf, and the loss by which pruning judges.
-    max_depth, max_leaf_nodes, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, max_features, \
-ccp_alpha, cv
+    max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, \
+max_features, ccp_alpha, cv
         As for `TreeClassifier`; ``min_impurity_decrease`` and ``ccp_alpha`` are in the units of the impurity.
     categorical_features, max_time, random_state
         As for `TreeClassifier`.

@@ -156,13 +156,15 @@ class Neighbors(MapsFeatures, Estimator):
         found = self._search(self._prepared(X), self._length(self.n_neighbors_), self.weights == "distance")
         return found.places, next(self._amounts(found, [self.n_neighbors_], np.full(len(found.places), -1)))
 
-    def kneighbors(self, X: ArrayLike, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
+    def kneighbors(
+        self, X: ArrayLike | None = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> Any:
         """Distances to the nearest rows of each row of X, and the numbers of those rows in the data of `fit`.
 
         Parameters
         ----------
-        X : rows
-            What to find neighbours of.
+        X : rows, optional
+            What to find neighbours of; None for the rows of `fit` that have weight, none of them its own neighbour.
         n_neighbors : int, optional
             How many; ``n_neighbors_`` if None.
         return_distance : bool
@@ -171,19 +173,31 @@ class Neighbors(MapsFeatures, Estimator):
         check_is_fitted(self)
         if n_neighbors is not None:
             require_whole(n_neighbors, "n_neighbors", 1)
-        found = self._search(self._prepared(X), int(n_neighbors or self.n_neighbors_), True)
+        count = int(n_neighbors or self.n_neighbors_)
+        found = self._among_themselves(count) if X is None else self._search(self._prepared(X), count, True)
         places = self.positions_[found.places]
         return (found.unit * np.sqrt(found.squares), places) if return_distance else places
 
+    def _among_themselves(self, count: int) -> Found:
+        """The neighbours of the rows of `fit`, in their order, without themselves."""
+        with validated():
+            rows = self.rows_ if self.norms_ is None else self._fitted_kernel.prepare(self.rows_)
+        found = self._search(rows, count + 1, True)
+        others = found.places != np.arange(len(found.places))[:, None]
+        others[others.all(axis=1), -1] = False  # of many equal rows it may not be among its own nearest
+        order, shape = np.argsort(self.positions_), (len(others), -1)
+        squares, places = (values[others].reshape(shape)[order] for values in (found.squares, found.places))
+        return found._replace(squares=squares, places=places)
+
     def kneighbors_graph(
-        self, X: ArrayLike, n_neighbors: int | None = None, mode: str = "connectivity"
+        self, X: ArrayLike | None = None, n_neighbors: int | None = None, mode: str = "connectivity"
     ) -> sparse.csr_matrix:
         """The nearest rows of each row of X as a sparse matrix, with a column for each row of `fit`.
 
         Parameters
         ----------
-        X : rows
-            What to find neighbours of.
+        X : rows, optional
+            What to find neighbours of; None for the rows of `fit`, none of them its own neighbour.
         n_neighbors : int, optional
             How many; ``n_neighbors_`` if None.
         mode : {"connectivity", "distance"}

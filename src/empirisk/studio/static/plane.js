@@ -134,7 +134,7 @@ export class Plane {
   }
 
   dots(c, picture, points, task) {
-    const held = new Set(this.scene.held ?? []), largest = Math.max(...(picture?.duals ?? [0]), 1e-12);
+    const held = new Set(this.scene.held ?? []), moved = new Set(picture?.moved ?? []), largest = Math.max(...(picture?.duals ?? [0]), 1e-12);
     points.forEach(([x, y, label], k) => {
       const [px, py] = this.toPixel([x, y]), shown = task === "clusters" ? picture?.labels?.[k] ?? 8 : label;
       const colour = shown === 8 ? this.faint : this.colours[shown % 8], dual = picture?.duals?.[k] ?? 0;
@@ -142,6 +142,7 @@ export class Plane {
         c.beginPath(); c.arc(px, py, 7.5 + 4.5 * dual / largest, 0, 2 * Math.PI);
         c.strokeStyle = this.ink; c.lineWidth = .7 + 1.3 * dual / largest; c.stroke();
       }
+      if (moved.has(k)) { c.beginPath(); c.arc(px, py, 15, 0, 2 * Math.PI); c.strokeStyle = this.colours[5]; c.lineWidth = 3.5; c.stroke(); }
       c.beginPath();
       SHAPES[task === "numbers" ? 0 : shown % 4](c, px, py, 5);
       c.lineWidth = held.has(k) ? 2.2 : 1;

@@ -147,7 +147,8 @@ def find_split(growth, several, node):
         for k in range(node.start, node.stop):
             often = packed[k] & LOW
             pure &= 2.0 * abs((packed[k] >> HALF) * float(times) - first * often) < times + often
-    if pure or node.depth >= state.max_depth or weight < 2 or node.count < 2 * state.least:
+    small = weight < 2 or node.count < 2 * state.least or node.count < state.split
+    if pure or small or node.depth >= state.max_depth:
         return
     node.least = least_weight(state, node)
     best, looked, place = score_to_beat(state, own), 0, 0

@@ -199,7 +199,10 @@ class SampleGrower:
     def _scale(self, rules: NDArray[np.void], weight: float, scale: float, step: float) -> None:
         """Bring the rules to the units of a sample."""
         # Rounded up, but for what rounding of the scaled weights can lose.
-        rules["least"] = np.maximum(1.0, np.ceil(rules["least"] * scale * (1 - 1e-12)))
+        rules["split"] = np.where(rules["split"] == 2, 0.0, rules["split"])  # any two rows can be parted
+        for name, part in (("least", rules["least_part"]), ("split", 0.0)):
+            asked = np.where(rules[name] < 1, rules[name] * weight, rules[name])
+            rules[name] = np.maximum(1.0, np.ceil(np.maximum(asked, part * weight) * scale * (1 - 1e-12)))
         rules["noise"] = -np.inf  # a split without gain is a split too
         least = rules["least_gain"] * weight * self.target.purity
         exact = self.target.classes or self.target.labels

@@ -56,8 +56,9 @@ COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical"
 #: what a split must gain, and as a part of the node's score; what is added to the weight of a category where
 #: categories are ordered; the depth at which nodes stay whole; most leaves, or 0; whether the score is that of entropy;
 #: how many columns a node of a forest looks at. Boosting: units of gradient and curvature, l2 in no units, the rate.
+#: Forests: the least weight of a child as a part of all, and of a node that is split.
 RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaf_nodes", "entropy", "columns"]
-RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate"]
+RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate", "least_part", "split"]
 RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
 #: The rules, and how far a tree has grown: nodes so far, those that wait for a split. Alone: those searched for one,
 #: and whether rows are counted (else their weight is).

@@ -49,13 +49,14 @@ OPEN, DIVIDE, SCAN, SETTLE = range(4)  # phases
 DONE, SHARE, FULL, PAUSE = range(4)  # why `grow` returned
 
 #: The rules: deepest node; most leaves, or 0: no limit, and nodes are split depth first; columns looked at; words in
-#: the largest set of categories; the criterion; least whole-number weight of a child, least gain; what a whole-number
-#: weight is to be multiplied by. Then where growing stands: nodes, words, waiting nodes and leaves in use; the phase,
-#: the node that was split, the first of its children, which children may be split, the one in hand, how many columns it
-#: looks at; how many values make a node large, and how many to look at before a pause.
+#: the largest set of categories; the criterion; least whole-number weight of a child and of a node that is split,
+#: least gain; what a whole-number weight is to be multiplied by. Then where growing stands: nodes, words, waiting nodes
+#: and leaves in use; the phase, the node that was split, the first of its children, which children may be split, the
+#: one in hand, how many columns it looks at; how many values make a node large, and how many to look at before a
+#: pause.
 STATE = np.dtype(
     [(name, np.int64) for name in ("max_depth", "max_leaf_nodes", "max_features", "set_words", "criterion")]
-    + [(name, np.float64) for name in ("least", "min_impurity_decrease", "unit")]
+    + [(name, np.float64) for name in ("least", "split", "min_impurity_decrease", "unit")]
     + [(name, np.int64) for name in ("nodes", "words", "waiting", "leaves", "phase", "node", "children", "alive")]
     + [(name, np.int64) for name in ("child", "chosen", "large", "patience")]
 )
@@ -143,7 +144,7 @@ def grow(growth, slots, labels, y, median, in_left, lane, lanes):
                 if median is not None:
                     pure = describe_median(state, node, keys, growth.rows, median, total, value)
                 node.weight = total[0] * state.unit
-                if not (pure or node.depth >= state.max_depth or total[0] < 2 * state.least):
+                if not (pure or node.depth >= state.max_depth or total[0] < state.split):
                     state.alive |= 1 << child
             state.phase = DIVIDE if divided and state.alive > 0 else SCAN
         elif state.phase == SETTLE:
@@ -444,6 +445,7 @@ class TreeLimits:
 
     max_depth: int | None = None
     max_leaf_nodes: int | None = None
+    min_samples_split: float = 2
     min_samples_leaf: float = 1
     min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
@@ -575,10 +577,12 @@ def whole_weights(weights: Array) -> tuple[Array, float]:
 def _state(limits: TreeLimits, counts: NDArray[np.int32], target: ExactTarget, weights: Array) -> NDArray[np.void]:
     """The rules, and where growing starts."""
     unit, state = target.unit, np.zeros(1, STATE)
-    # One row is always enough for a leaf, whatever its weight; 1 is the least whole-number weight.
-    least = limits.min_samples_leaf / unit if limits.min_samples_leaf > 1 else 1.0
-    # Rounded down, so that half the weight can be asked of both children.
-    state["least"] = max(least, np.floor(limits.min_weight_fraction_leaf * weights.sum() / unit))
+    total = float(weights.sum())
+    # One row is always enough for a leaf, whatever its weight; 1 is the least whole-number weight. Parts of all rows
+    # are rounded down, so that half the weight can be asked of both children.
+    least = _in_units(limits.min_samples_leaf, 1, total, unit)
+    state["least"] = max(1.0, least, np.floor(limits.min_weight_fraction_leaf * total / unit))
+    state["split"] = max(2 * float(state["least"][0]), _in_units(limits.min_samples_split, 2, total, unit))
     state["max_depth"] = np.iinfo(np.int64).max if limits.max_depth is None else limits.max_depth
     state["max_leaf_nodes"] = limits.max_leaf_nodes or 0
     state["max_features"] = len(counts) if limits.max_features is None else limits.max_features
@@ -589,6 +593,13 @@ def _state(limits: TreeLimits, counts: NDArray[np.int32], target: ExactTarget, w
     state["criterion"], state["unit"] = target.criterion, unit
     state["large"], state["patience"] = LARGE_NODE, VALUES_PER_CALL
     return state
+
+
+def _in_units(asked: float, free: float, total: float, unit: float) -> float:
+    """A weight that is asked for, as a whole-number weight: below 1 a part of all; up to ``free`` nothing is asked."""
+    if asked < 1:
+        return float(np.floor(asked * total / unit))
+    return asked / unit if asked > free else 0.0
 
 
 def _enlarged(growth: ExactGrowth) -> ExactGrowth:
