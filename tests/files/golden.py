@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import empirisk as er
 from tests.files.cases import answers, built, fitted, public_estimators, rows
-from tests.files.subjects import small
+from tests.files.subjects import series, small
 from tests.service.serving import table_model
 
 FOLDER = Path(__file__).parent / "data"
@@ -85,6 +85,12 @@ def write() -> None:
         er.save(model, place)
         found = {"rows": table.head(5).to_dicts(), "proba": model.predict_proba(table.head(5)).tolist()}
         place.with_suffix(".json").write_text(json.dumps(found))
+    place = OURS / "series.model"
+    if not place.exists():
+        model, table = series()
+        er.save(model, place)
+        found = {"rows": table.to_dicts(), "predictions": model.predict(table).tolist()}
+        place.with_suffix(".json").write_text(json.dumps(found, default=str))
 
 
 if __name__ == "__main__":
