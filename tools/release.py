@@ -18,6 +18,7 @@ from pathlib import Path
 from tools.version import CHANGELOG, ROOT, current
 
 DIST = ROOT / "dist"
+#: The versions 3.x of Python that are supported.
 MINORS = (11, 12, 13, 14)
 #: Bytes that wheel and sdist may have: a picture or a table that slips in is noticed.
 LARGEST = {".whl": 2_500_000, ".gz": 4_000_000}
