@@ -40,7 +40,7 @@ from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, warn_deprecated
 from empirisk.explain.permutation import Importances, falls
 from empirisk.linalg.threads import ordered_map
 from empirisk.names import SPELLINGS, Estimator, spelled
@@ -372,6 +372,8 @@ class BaggingClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classif
         voting = spelled("voting", self.voting)
         if voting not in ("hard", "soft"):
             raise EmpiriskError(f"voting={self.voting!r} is not known; use 'hard' or 'soft'.")
+        if voting != self.voting:
+            warn_deprecated(f"voting={self.voting!r}", f"voting={voting!r}", "2027-12-31")
         if voting == "soft" and not hasattr(self._machine(), "predict_proba"):
             raise EmpiriskError(f"voting='soft' needs probabilities, which {self._machine()!r} lacks; use 'hard'.")
         y, several = label_columns(y)
