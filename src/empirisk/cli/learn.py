@@ -97,7 +97,8 @@ def command(
         else:
             options = {option.name: given[option.name] for option in fields(Request) if option.name in given}
             found = Job(Request(**options, listener=screen)).run()
-    about = (_tell if no_target else _conclude)(console, found)
+    with holding(typed, context.obj.command):
+        about = (_tell if no_target else _conclude)(console, found)
     files = {"model": f"{out}.model", "report": f"{out}.report.html"}
     after = f" after {perf_counter() - begin:.0f} s."
     console.print(text("Wrote ", (files["model"], "bold"), " and ", (files["report"], "bold"), after))

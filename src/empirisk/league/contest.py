@@ -46,6 +46,8 @@ class Contest:
         Simplest first.
     tell : callable
         Hears of events: "doing" and "played".
+    precompile : PrecompileProcesses
+        Compile what those need who play later.
 
     Attributes
     ----------
@@ -65,6 +67,7 @@ class Contest:
         interrupts: InterruptCounter,
         candidates: Sequence[Candidate],
         tell: Tell,
+        precompile: PrecompileProcesses,
     ):
         self.plan, self.request, self.metric, self.budget = plan, request, metric, budget
         self.interrupts, self.tell = interrupts, lambda what: tell("doing", what)
@@ -79,7 +82,7 @@ class Contest:
             candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
         )
         self._compiling = CompilationListener(self._compiles, self._too_late_to_compile)
-        self._precompile = PrecompileProcesses()
+        self._precompile = precompile
         self._doing = ""
         self._ahead = None
         if settings().cluster != "none":
@@ -149,8 +152,11 @@ class Contest:
     def _compiles(self) -> None:
         """Say so; what those who come later need is now being compiled too."""
         self.tell(f"{self._doing}: compiling, once")
-        if not self._precompile.running:
-            names = [(one.name, one.codes) for one in self.schedule.waiting]
+        if not self._precompile.asked:
+            # Where time is short, the first ones are compiled here meanwhile; else the last are needed last.
+            waiting = self.schedule.waiting
+            order = sorted(waiting, key=lambda one: one.early) if self.budget.limited else waiting[::-1]
+            names = [(one.name, one.codes) for one in order]
             folds: Any = self.schedule.seen[-1]
             parts = {
                 codes: (self._settings.size(folds, codes), *folds.fold(0, codes)[:2])
