@@ -225,7 +225,7 @@ def test_stop_and_kill_and_restart(tmp_path):
     with running(tmp_path) as studio:
         visitor = Visitor(studio)
         assert {run["id"]: run["state"] for run in visitor.ask("/list")["runs"]} == {
-            stopped: "failed",
+            stopped: "stopped",
             killed: "cut off",
         }
         visitor.ask(f"/runs/{killed}/do", {"do": "resume"})
