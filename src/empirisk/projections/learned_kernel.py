@@ -33,9 +33,9 @@ METRICS = ("full", "diagonal")
 #: Rows up to which a ridge problem is judged by leave-one-out: its inverse costs three fits.
 LEAVE_ONE_OUT_ROWS = 2000
 #: One of so many different rows is held out where leave-one-out has no closed form or costs too much.
+FOLDS = 5
 #: The inverse of a smaller number is none.
 VANISHING = 1e-300
-FOLDS = 5
 #: Rows below which nothing is held out, and the metric stays Euclidean.
 FEWEST = 20
 #: Rows at which gradients are taken: a mean of d x d matrices over more of them hardly changes.
