@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.ensemble import ClassMembers, Members, vote_margins
-from empirisk.contract.inputs import check_weights, class_codes, sorted_classes
+from empirisk.contract.inputs import Array, check_weights, class_codes, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.transaction import all_or_nothing
@@ -26,8 +26,6 @@ from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import SVR, Ridge
 from empirisk.names import Estimator
 from empirisk.validation import available_if
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)

@@ -6,7 +6,7 @@ export async function runView(place, id) {
   const run = await ask(`/runs/${id}`);
   const league = new Map(), live = {metric: "", sign: 1, best: [], limit: run.request.time ?? null, begin: performance.now() - 1000 * (run.seconds ?? 0)};
   const now = make("p", {class: "now pulse", id: "now", role: "status"}, "starting"), clock = make("span", {class: "soft number", id: "clock", role: "timer"}), time = make("div", {class: "bar", hidden: live.limit === null}, make("i", {style: "--share:0%"})), body = make("tbody", {id: "league"}), curve = make("svg:svg", {class: "chart", role: "img", "aria-label": "Best score over time: no score yet"});
-  const act = word => make("button", {type: "button", id: word, onclick: () => trying(() => ask(`/runs/${id}/do`, {do: word}))}, {finish: "Finish now", stop: "Stop"}[word]);
+  const act = word => make("button", {type: "button", id: word, onclick: () => { live.asked = word; trying(() => ask(`/runs/${id}/do`, {do: word})); }}, {finish: "Finish now", stop: "Stop"}[word]);
   const result = make("div", {class: "stack", id: "result"}), warnings = make("ul", {class: "warnings"});
   const heads = [["Machine", ""], ["Score", "number"], ["±", "number", "Two standard errors over the folds: about a 95 % interval"], ["95 % interval", "extra"], ["Seconds", "number extra"], ["Rows", "number extra"], ["Remark", "extra"]];
   const board = make("div", {class: "card"}, make("h2", {}, "The league"), make("div", {class: "wide"}, make("table", {class: "league", "aria-label": "The league"}, make("thead", {}, make("tr", {}, heads.map(([text, kind, title]) => make("th", {scope: "col", class: kind, title}, text)))), body)));
@@ -23,7 +23,9 @@ export async function runView(place, id) {
 
   function draw() {
     const rows = [...league.values()].sort((a, b) => (a.score === null) - (b.score === null) || live.sign * ((b.score ?? 0) - (a.score ?? 0)));
-    const ends = rows.filter(one => one.score !== null).flatMap(one => [one.score - 2 * (one.error ?? 0), one.score + 2 * (one.error ?? 0)]), span = [Math.min(...ends), Math.max(...ends)];
+    // Whoever guesses is far off, and would squeeze the others.
+    const scored = rows.filter(one => one.score !== null), rivals = scored.filter(one => one.name !== "baseline");
+    const ends = (rivals.length ? rivals : scored).flatMap(one => [one.score - 2 * (one.error ?? 0), one.score + 2 * (one.error ?? 0)]), span = [Math.min(...ends), Math.max(...ends)];
     body.replaceChildren(...rows.map((one, k) => row(one, live.winner ? one.name === live.winner : k === 0 && one.score !== null, span)));
     if (!live.best.length) return;
     // The best score stays until a better one comes: a line of steps.
@@ -45,7 +47,7 @@ export async function runView(place, id) {
     deciding: metric => { live.metric = metric.name ?? String(metric); },
     resumed: folds => { toast(`Going on where it was: ${folds} fits are known.`); },
     played: one => { league.set(one.name, one); live.sign = one.sign; },
-    stopped: reason => { toast(`${reason}: going on with what is done`); },
+    stopped: reason => { if (live.asked !== "stop") toast(`${reason}: going on with what is done`); },
     chosen: one => { live.winner = one.name; },
   };
   const source = new EventSource(`/runs/${id}/events`);
@@ -53,7 +55,7 @@ export async function runView(place, id) {
   source.onmessage = message => {
     const event = JSON.parse(message.data);
     HEARD[event.event]?.(event.about);
-    if (event.event === "played" && event.about.score !== null) {
+    if (event.event === "played" && event.about.score !== null && event.about.name !== "baseline") {
       const score = event.about.score, before = live.best.at(-1)?.[1] ?? score;
       live.best.push([event.seconds, live.sign * (score - before) > 0 ? score : before]);
     }
@@ -84,9 +86,9 @@ const VIEWS = {whatif: ["What if", whatIf], matter: ["What matters", matter], er
 
 function resultView(place, id, told, run) {
   const context = {id, told, run, place: null, columns: (told?.importances ?? []).map(one => one.column)};
-  const cards = told ? [...told.test.slice(0, 4).map(one => [digits(one.value, 3), scoreName(one.name), `${digits(one.low, 3)} to ${digits(one.high, 3)}`]), [told.league.find(one => one.name === told.winner).title, "was chosen", `${told.rows.toLocaleString("en")} rows taught, ${told.tested.toLocaleString("en")} tested`], [`${digits(told.seconds, 2)} s`, "for all of it", ""]] : [];
+  const cards = told ? [...told.test.slice(0, 4).map(one => [digits(one.value, 3), scoreName(one.name), `${digits(one.low, 3)} to ${digits(one.high, 3)}`]), [told.league.find(one => one.name === told.winner).title, "was chosen", `${told.rows.toLocaleString("en")} taught, ${told.tested.toLocaleString("en")} tested`], [`${digits(told.seconds, 2)} s`, "for all of it", ""]] : [];
   const panel = make("div", {role: "tabpanel", id: "panel", tabindex: "0"}), tabs = make("div", {class: "tabs", role: "tablist", "aria-label": "Result"});
-  const names = Object.keys(VIEWS).filter(name => told || ["whatif", "files"].includes(name));
+  const names = Object.keys(VIEWS).filter(name => run.lines[name]);
   const open = name => {
     for (const tab of tabs.children) { tab.setAttribute("aria-selected", tab.dataset.name === name); tab.tabIndex = tab.dataset.name === name ? 0 : -1; }
     panel.setAttribute("aria-labelledby", `tab-${name}`);
@@ -183,7 +185,7 @@ async function matter(panel, context) {
     chart(svg, {series: found.outputs.flatMap((name, k) => [{x: found.values, y: found.mean[k], colour: `var(--c${k})`, name: found.outputs.length > 1 ? name : ""}, {x: found.values, y: found.low[k], colour: `var(--c${k})`, dash: "2 4"}, {x: found.values, y: found.high[k], colour: `var(--c${k})`, dash: "2 4"}]), label: column, zero: classes});
     return true;
   });
-  panel.replaceChildren(make("div", {class: "two"}, make("div", {}, make("p", {class: "soft"}, `How much ${scoreName(context.told.metric)} falls when a column is shuffled. Choose one to see its effect.`), make("div", {class: "bars tall", id: "importances"}, columns.map(name => [make("button", {type: "button", class: "small", onclick: () => open(name)}, name), bar((falls.get(name) ?? 0) / reach), make("span", {class: "number"}, falls.has(name) ? digits(falls.get(name), 2) : "")]))), drawing));
+  panel.replaceChildren(make("div", {class: "two"}, make("div", {}, make("p", {class: "soft"}, `How much worse the ${scoreName(context.told.metric)} gets when a column is shuffled. Choose one to see its effect.`), make("div", {class: "bars tall", id: "importances"}, columns.map(name => [make("button", {type: "button", class: "small", onclick: () => open(name)}, name), bar((falls.get(name) ?? 0) / reach), make("span", {class: "number"}, falls.has(name) ? digits(falls.get(name), 2) : "")]))), drawing));
   for (const name of columns.slice(0, 5)) if (await open(name) !== false) break;
 }
 

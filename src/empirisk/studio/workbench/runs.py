@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from empirisk.errors import LETTERS, EmpiriskError
+from empirisk.league.jobs import STOPPED
 from empirisk.league.request import Request
 from empirisk.service.bodies import Refusal
 from empirisk.studio.workbench.folder import MAX_NAME_LETTERS, StudioFolder, read_json, write_json
@@ -95,12 +96,12 @@ class Runs:
         return found
 
     def state(self, folder: Path, events: list[dict[str, Any]] | None = None) -> str:
-        """ "running", "done", "failed", "cut off", or "model" for one that was opened and not learned here."""
+        """ "running", "done", "stopped", "failed", "cut off", or "model" for one that was not learned here."""
         if "request" not in read_json(folder / "run.json"):
             return "model"
         events = self.events(folder) if events is None else events
         if events and events[-1]["event"] in OVER:
-            return events[-1]["event"]
+            return "stopped" if events[-1]["about"] == STOPPED else events[-1]["event"]
         process = self._processes.get(folder.name)
         return "running" if process is not None and process.poll() is None else "cut off"
 
