@@ -56,6 +56,7 @@ def test_a_machine_that_has_learned_a_network():
 
 
 TREES = [er.TreeClassifier(), er.ForestClassifier(5, random_state=0), er.BoostingClassifier(n_estimators=5)]
+TREES.append(er.AdditiveClassifier(max_iter=20, interactions=2, random_state=0))
 
 
 @pytest.mark.parametrize("machine", TREES, ids=repr)
