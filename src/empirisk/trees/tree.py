@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -30,7 +31,7 @@ from empirisk.contract.outputs import (
     probabilities_of,
     wrong_classes,
 )
-from empirisk.contract.progress import warn_if_unfinished
+from empirisk.contract.progress import reported, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
@@ -70,7 +71,7 @@ class TreeParameters:
     random_state: Any = None
 
 
-class BaseTree(TreeParameters, Importances, Estimator, ABC):
+class BaseTree(TreeParameters, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two trees share; see `TreeClassifier` and `TreeRegressor`."""
 
     _state = state.State(
@@ -382,7 +383,9 @@ class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TreeClassifier:
         """Grow the tree; ``y`` may have several columns of labels with the Gini criterion."""
         criterion = scan.find(self.criterion, scan.CLASSIFICATION)
@@ -476,7 +479,9 @@ max_features, ccp_alpha, cv
 
     criterion: str = "squared"
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TreeRegressor:
         """Grow the tree; ``y`` may have several columns with the squared criterion."""
         criterion = scan.find(self.criterion, scan.REGRESSION)
