@@ -6,7 +6,7 @@
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
 # make docs    build the site into docs/_build/html, without the network
-# make clients try the programs of other people (SHAP, MLflow, skops, Optuna, skl2onnx) in an environment of their own
+# make clients try the programs of other people (SHAP, MLflow, skops, Optuna, Torch, ...) in an environment of their own
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
 
 PYTHON ?= python3
@@ -79,7 +79,7 @@ docs: $(DOCS)
 clients: $(BIN)/python
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
-	EMPIRISK_CLIENTS=1 SCIPY_ARRAY_API=1 .venv-clients/bin/python -m pytest tests/clients $(ARGS)
+	.venv-clients/bin/python -m clients
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks $(FAMILY)

@@ -83,6 +83,7 @@ class BaseTree(TreeParameters, CallbackSupportMixin, Importances, Estimator, ABC
         ccp_alpha_=state.optional(state.number(0)),
         cv_results_=state.optional(state.anything()),
         pruned_=state.optional(state.maybe(state.part(prune.Pruned))),
+        column_gains_=state.optional(state.array("f8", "columns", finite=False)),  # of a tree out of a forest
         stopped_=state.optional(state.text()),  # files of older versions lack it
     )
 
@@ -164,8 +165,9 @@ class BaseTree(TreeParameters, CallbackSupportMixin, Importances, Estimator, ABC
         It favours columns with many values, noise among them; `importances` on rows held out does not.
         """
         check_is_fitted(self)
-        splits = ~self.nodes_.is_leaf
-        gains = np.bincount(self.nodes_.feature[splits], self.nodes_.gain[splits], minlength=len(self.columns_.names))
+        gains, splits = getattr(self, "column_gains_", None), ~self.nodes_.is_leaf
+        if gains is None:
+            gains = np.bincount(self.nodes_.feature[splits], self.nodes_.gain[splits], minlength=self.n_features_in_)
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)
 
     def text(self, max_depth: int | None = None) -> str:
