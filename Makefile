@@ -7,6 +7,9 @@
 # make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
 # make docs    build the site into docs/_build/html, without the network
 # make clients try the programs of other people (SHAP, MLflow, skops, Optuna, Torch, ...) in an environment of their own
+# make version VERSION=0.2.0   write the next version, and date its section of the changelog
+# make golden  write the model files of this version that later ones must load
+# make release build wheel and sdist, and try them on each Python that is here
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
 
 PYTHON ?= python3
@@ -22,7 +25,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 TABLE ?= breast_cancer
 MINUTES ?= 10
 
-.PHONY: learn test test-all check style types bounds fuzz browser format stubs docs bench clean clients
+.PHONY: learn test test-all check style types bounds fuzz browser format stubs docs bench clean clients version golden release
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE) --force
@@ -80,6 +83,18 @@ clients: $(BIN)/python
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
 	.venv-clients/bin/python -m clients
+
+version: | $(BIN)/python
+	$(BIN)/python -m tools.version $(VERSION)
+
+golden: $(INSTALLED)
+	$(BIN)/python -m tests.files.golden
+
+# What builds and checks, in an environment of its own.
+release:
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check build twine cyclonedx-bom
+	.venv-release/bin/python -m tools.release
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks $(FAMILY)

@@ -36,8 +36,8 @@ def test_a_setting_lasts_and_leaves_the_others():
     threads = settings.settings().threads
     er.config(memory="3MB")
     assert settings.settings() == settings.Settings(memory=3_000_000, threads=threads)
-    assert (
-        repr(er.config(threads=7)) == "Settings(memory=3000000, threads=7, device='auto', interrupt='raise', stop=None)"
+    assert repr(er.config(threads=7)) == (
+        "Settings(memory=3000000, threads=7, device='auto', cluster='none', interrupt='raise', stop=None)"
     )
     assert settings.settings() == settings.Settings(memory=3_000_000, threads=7)
 

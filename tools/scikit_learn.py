@@ -5,6 +5,7 @@ What is compared: the constructors of scikit-learn's estimators with those of th
 
 import inspect
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from empirisk.names import CLASSES, SPELLINGS, meant, names_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "scikit-learn.md"
 #: Counterparts of the same name.
-SAME = [
+SAME = (
     "LogisticRegression",
     "SVR",
     "Ridge",
@@ -24,6 +25,8 @@ SAME = [
     "QuantileRegressor",
     "Perceptron",
     "NearestCentroid",
+)
+SAME += (
     "AdaBoostClassifier",
     "BaggingClassifier",
     "BaggingRegressor",
@@ -31,7 +34,7 @@ SAME = [
     "GaussianMixture",
     "PCA",
     "OneClassSVM",
-]
+)
 #: Networks are a map in a slot, and extremely random trees are not offered.
 APART = ("MLPClassifier", "MLPRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
 MARK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
@@ -72,6 +75,10 @@ def table(head: str, rows: list[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
+
+
 def tables() -> dict[str, str]:
     """The tables by their name."""
     classes = [(f"`{name}`", f"`er.{ours}`") for name, ours in sorted(CLASSES.items())]
@@ -80,9 +87,9 @@ def tables() -> dict[str, str]:
         for (name, words), where in sorted(missing().items())
     ]
     values = [
-        (f"`{name}`", ", ".join(f'"{theirs}"' for theirs in pairs), ", ".join(f'"{ours}"' for ours in dict.fromkeys(pairs.values())))
+        (f"`{name}`", _quoted(pairs), _quoted(dict.fromkeys(pairs.values())))
         for name, pairs in sorted(SPELLINGS.items())
-    ]  # fmt: skip
+    ]
     defaults = [
         (f"`{theirs.__name__}`", f"`{name}`", f"`{one.default!r}`", f"`{parameters(ours)[name].default!r}`")
         for theirs, ours, _ in counterparts()

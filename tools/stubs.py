@@ -1,6 +1,6 @@
 """Write the stubs that type checkers and editors read: ``python -m tools.stubs``, or ``make stubs``.
 
-Two packages import their names when they are first used, and machines that `composed` makes have a signature that is
+Some packages import their names when they are first used, and machines that `composed` makes have a signature that is
 computed. Neither can be read from the source, so both are written down beside it, from what Python itself says.
 """
 
@@ -15,6 +15,8 @@ from types import ModuleType
 import empirisk
 
 ROOT = Path(__file__).parent.parent
+#: Rooms whose names are imported when they are first used.
+LAZY = ("evaluation", "nets", "plots", "selection", "theory")
 #: Modules of composed machines.
 COMPOSED = ("classifiers", "perceptron", "regressors")
 
@@ -84,7 +86,7 @@ def formatted(text: str, file: Path) -> str:
 def stubs() -> dict[Path, str]:
     """The text of every stub, by its file."""
     found = {}
-    for package in (empirisk, import_module("empirisk.plots")):
+    for package in (empirisk, *(import_module(f"empirisk.{room}") for room in LAZY)):
         found[Path(str(package.__file__)).with_suffix(".pyi")] = package_stub(package)
     for name in COMPOSED:
         module = import_module(f"empirisk.machines.{name}")

@@ -3,10 +3,10 @@
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import chain, dropwhile
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 __all__ = [
@@ -29,6 +29,8 @@ BETWEEN = ("empirisk", "sklearn", "numpy", "joblib", "contextlib", "threading")
 working_for: ContextVar[int | None] = ContextVar("working_for", default=None)
 #: The command, as it was typed into a shell; empty in Python.
 typed: ContextVar[str] = ContextVar("typed", default="")
+#: What options are called on a page, by their names; empty where there is none.
+labels: ContextVar[Mapping[str, str]] = ContextVar("labels", default=MappingProxyType({}))
 
 
 def option(name: str, value: Any = True) -> str:
@@ -37,14 +39,15 @@ def option(name: str, value: Any = True) -> str:
     >>> option("types", {"zip": "category"}), option("balance")
     ("types={'zip': 'category'}", 'balance=True')
     """
-    if not typed.get():
+    label = labels.get().get(name)
+    if not label and not typed.get():
         return f"{name}={value!r}"
-    flag = f"--{name.replace('_', '-')}"
-    if value is True:
-        return flag
     entries = [f"{key}={item}" for key, item in value.items()] if isinstance(value, dict) else value
     text = ",".join(map(str, entries)) if isinstance(entries, list) else str(entries)
-    return f"{flag} {shlex.quote(text)}"
+    if label:
+        return f"“{label}”" if value is True else f"“{label}: {text}”"
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value is True else f"{flag} {shlex.quote(text)}"
 
 
 def listed(words: Any) -> str:
@@ -88,12 +91,28 @@ def warn_unfinished(text: str) -> None:
     """
     from sklearn.exceptions import ConvergenceWarning  # errors alone load nothing
 
+    _warn(text, ConvergenceWarning)
+
+
+def warn_deprecated(what: str, instead: str, until: str) -> None:
+    """A ``FutureWarning`` about what works ``until`` a day, and then no more; `make version` refuses what is overdue.
+
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     warn_deprecated("voting='mean'", "voting='soft'", "2027-12-31")
+    >>> str(caught[0].message)
+    "voting='mean' is understood in versions until 2027-12-31; write voting='soft'."
+    """
+    _warn(f"{what} is understood in versions until {until}; write {instead}.", FutureWarning)
+
+
+def _warn(text: str, kind: type[Warning]) -> None:
+    """A warning that points at the line of the user which led to it."""
     helped = sys._current_frames().get(working_for.get() or 0)
     # What the thread that is helped does meanwhile has not asked for this: its lines count from ours on.
     lines = chain(_frames(sys._getframe()), dropwhile(lambda frame: _package(frame) != "empirisk", _frames(helped)))
     asked = next((frame for frame in lines if _package(frame) not in BETWEEN), sys._getframe())
     module, seen = asked.f_globals.get("__name__"), asked.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(text, ConvergenceWarning, asked.f_code.co_filename, asked.f_lineno, module, seen)
+    warnings.warn_explicit(text, kind, asked.f_code.co_filename, asked.f_lineno, module, seen)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

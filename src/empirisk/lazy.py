@@ -1,7 +1,11 @@
-"""Attributes that are computed when they are first asked for, without a lock."""
+"""Attributes that are computed, and names that are imported, when they are first asked for, without a lock."""
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+from empirisk import homes_of
 
 Value = TypeVar("Value")
 
@@ -47,3 +51,23 @@ class lazy(Generic[Value]):  # noqa: N801 - it is used as a decorator
     if TYPE_CHECKING:  # the attribute may be set: at run time by the instance's own
 
         def __set__(self, instance: object, value: Value) -> None: ...
+
+
+def lazy_names(
+    package: str, names: dict[str, str]
+) -> tuple[dict[str, str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Public names of a package that are imported when first used: their homes, its ``__getattr__`` and ``__dir__``.
+
+    ``names`` are those of each module. A name that is also that of its module must be imported by the package itself:
+    Python would give the module under it. ``make stubs`` tells type checkers.
+    """
+    homes = homes_of(package, names)
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"{package} has no {name!r}; it has {sorted(homes)}.", name=name)
+        value = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)  # the next access does not come here
+        return value
+
+    return homes, get, lambda: sorted(homes)

@@ -336,4 +336,8 @@ class Problem:
             return self.per_output(weights) * self.loss.derivative(y, f)
 
         at_best = self.rowspace.map(slopes, self.weights, self.y, self.constant_predictions, width=self._entries)
-        return self.penalty.critical_C(self.design.tdot(at_best))
+        correlations = self.design.tdot(at_best)
+        if not self.penalty.smooth:  # what rounding leaves of a constant column would make a path of huge C
+            terms = np.multiply.outer(self.design.stored_lengths, self.rowspace.column_norms(at_best))
+            correlations = np.where(np.abs(correlations) > STORED * terms.reshape(correlations.shape), correlations, 0)
+        return self.penalty.critical_C(correlations)

@@ -22,11 +22,12 @@ CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memo
 
 @dataclass(frozen=True)
 class Settings:
-    """The budget: bytes for any one large array, number of threads, device; and how fits are stopped."""
+    """The budget: bytes for any one large array, number of threads, device, cluster; and how fits are stopped."""
 
     memory: int
     threads: int
     device: str = "auto"
+    cluster: str = "none"
     interrupt: str = "raise"
     stop: Callable[[], bool] | None = None
 
@@ -89,6 +90,7 @@ def config(
     device: str | None = None,
     interrupt: str | None = None,
     stop: Callable[[], bool] | None = None,
+    cluster: str | None = None,
 ) -> "_Restore":
     """Set the budget and how fits are stopped, for good or inside a ``with`` block.
 
@@ -111,6 +113,11 @@ def config(
     stop : callable, optional
         Fits ask ``stop()`` several times a second, from any of their threads; where it is true, they are interrupted as
         by Ctrl-C. ``lambda: False`` takes it away.
+    cluster : str, optional
+        Whose workers the folds of `evaluate`, the settings of `Search` and the contestants of `learn` go to: the
+        address of a Dask scheduler as "tcp://host:8786", "current" for that of the `dask.distributed.Client` in use,
+        "local" for worker processes that are started here, or "none". Dask collections are learned from where they
+        are, whatever this says.
 
     Examples
     --------
@@ -127,6 +134,10 @@ def config(
         raise EmpiriskError(f"threads={threads!r} must be a whole number of at least 1.")
     if device is not None and not isinstance(device, str):
         raise EmpiriskError(f"device={device!r} must be a name such as 'cpu', 'gpu', 'gpu:1', 'jax:cpu' or 'auto'.")
+    if cluster not in (None, "none", "local", "current") and not (isinstance(cluster, str) and "://" in cluster):
+        raise EmpiriskError(
+            f"cluster={cluster!r} must be 'local', 'current', 'none' or an address like tcp://host:8786."
+        )
     if interrupt not in (None, "raise", "keep"):
         raise EmpiriskError(f"interrupt={interrupt!r} must be 'raise' or 'keep'.")
     if stop is not None and not callable(stop):
@@ -135,6 +146,7 @@ def config(
         "memory": None if memory is None else parse_bytes(memory),
         "threads": None if threads is None else int(threads),
         "device": device,
+        "cluster": cluster,
         "interrupt": interrupt,
         "stop": stop,
     }

@@ -10,6 +10,7 @@ import empirisk as er
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import passed_by
+from empirisk.formats import shown
 
 
 def table(rows=160):
@@ -67,7 +68,7 @@ def test_shapley_values_of_boosting_and_of_a_file(tmp_path, monkeypatch):
     first = pl.read_csv("p.csv")["because"][0]
     strongest = int(np.abs(values[0]).argmax())
     column = model.schema.used[strongest].name
-    assert first.startswith(f"amount (its unit): {column}={frame[column][0]} {values[0, strongest]:+.3g}")
+    assert first.startswith(f"amount (its unit): {column}={shown(frame[column][0])} {values[0, strongest]:+.3g}")
 
 
 def test_others_have_no_contributions():
@@ -90,3 +91,17 @@ def test_a_vote_about_numbers_is_the_mean_of_its_members():
     mute = er.VoteRegressor([er.Ridge(), er.KNNRegressor()]).fit(X, y)
     with pytest.raises(EmpiriskError, match="A KNNRegressor has no contributions"):
         er.tables.TableModel(schema, Pipeline([("e", encoder), ("m", mute)]), target).explain(frame)
+
+
+@pytest.mark.parametrize("machine", [er.BoostingRegressor("gamma", random_state=0), er.Regressor("gamma")])
+def test_parts_of_amounts_add_up_in_the_unit_of_the_target(machine):
+    frame = table().drop("kind").with_columns(amount=pl.col("amount").exp())
+    target, schema = er.tables.Target.of(frame, "amount"), er.tables.understand(frame, without=["amount"])
+    encoder = er.tables.TableEncoder(schema)
+    X, y = encoder.fit_transform(frame), target.values(frame)
+    machine.fit(X, y)
+    pipeline = Pipeline([("e", encoder), ("m", machine)])
+    model = er.tables.TableModel(schema, pipeline, target, passed=passed_by(machine, X))
+    left = model.predict(frame) - model.explain(frame).sum(axis=1)
+    assert left == pytest.approx(np.full(len(frame), left[0]))  # what is predicted where no column says anything
+    assert left[0] > 0

@@ -1,7 +1,7 @@
 """Model files that must load for ever, and the answers they must give.
 
-``python -m tests.files.golden`` writes those that are not there yet. A file that is there is never written again: a
-new version of the library must read what the old one wrote.
+Each version has a folder; ``python -m tests.files.golden`` writes those files of this version that are not there yet. A
+file that is there is never written again: a new version of the library must read what the old one wrote.
 """
 
 import json
@@ -16,10 +16,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import empirisk as er
 from tests.files.cases import answers, built, fitted, public_estimators, rows
-from tests.files.subjects import small
+from tests.files.subjects import series, small
 from tests.service.serving import table_model
 
 FOLDER = Path(__file__).parent / "data"
+#: Where files of this version stand.
+OURS = FOLDER / er.__version__
 
 
 def machines() -> dict:
@@ -56,7 +58,7 @@ def machines() -> dict:
 
 def estimators() -> dict:
     """One small fitted machine, map or transformer of every public class that learns from rows and has no file."""
-    lacking = [name for name in public_estimators() if not (FOLDER / f"estimator-{name}.model").exists()]
+    lacking = [name for name in public_estimators() if not (OURS / f"estimator-{name}.model").exists()]
     return {name: fitted(small(built(attrgetter(name)(er)))) for name in lacking}
 
 
@@ -70,19 +72,25 @@ def as_json(found: dict) -> dict:
 
 def write() -> None:
     """Write the files that are not there."""
-    FOLDER.mkdir(exist_ok=True)
+    OURS.mkdir(exist_ok=True)
     named = machines() | {f"estimator-{name}": machine for name, machine in estimators().items()}
     for name, machine in named.items():
-        place = FOLDER / f"{name}.model"
+        place = OURS / f"{name}.model"
         if not place.exists():
             er.save(machine, place, durations=False)
             place.with_suffix(".json").write_text(json.dumps(as_json(answers(machine, new_rows()))))
-    place = FOLDER / "table.model"
+    place = OURS / "table.model"
     if not place.exists():
         model, table = table_model()
         er.save(model, place)
         found = {"rows": table.head(5).to_dicts(), "proba": model.predict_proba(table.head(5)).tolist()}
         place.with_suffix(".json").write_text(json.dumps(found))
+    place = OURS / "series.model"
+    if not place.exists():
+        model, table = series()
+        er.save(model, place)
+        found = {"rows": table.to_dicts(), "predictions": model.predict(table).tolist()}
+        place.with_suffix(".json").write_text(json.dumps(found, default=str))
 
 
 if __name__ == "__main__":

@@ -93,6 +93,15 @@ def table() -> tuple[Any, Any]:
     return model, frame.head(5)
 
 
+def series() -> tuple[Any, Any]:
+    """A model in order of time, and days that come after those it learned from."""
+    days = np.datetime64("2024-01-01") + np.arange(70)
+    y = np.tile([5.0, 4.0, 4.0, 4.0, 5.0, 9.0, 8.0], 10) + np.linspace(0, 2, 70)
+    frame = pl.DataFrame({"day": days, "x": np.cos(np.arange(70.0)), "y": y})
+    model = er.learn(frame, "y", time_order="day", machines=["ridge"], folds=2).model
+    return model, pl.DataFrame({"day": days[:5] + 72, "x": np.zeros(5)})
+
+
 def cells(values: list[str], estimator: Any, **more: Any) -> Subject:
     """A model of a table with one column, about two classes."""
 
@@ -248,6 +257,7 @@ def subjects() -> dict[str, Subject]:
         "target encoder": machine(make_pipeline(TargetEncoder(), er.Ridge()), lambda X: X[:, 0], rows(24).round(0)),
         "constraint": machine(er.Ridge(C=er.Constraint(0.5)), lambda X: X[:, 0]),
         "table": table,
+        "series": series,
         "several values in a cell": cells(["a;b", "b", "a;b;c", "c", ""] * 8, er.NearestCentroid()),
         "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
         "spread": with_spread,

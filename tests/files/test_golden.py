@@ -1,7 +1,9 @@
 """Files of every version so far load and answer as they did."""
 
 import json
+import re
 from operator import attrgetter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +11,12 @@ import pytest
 import empirisk as er
 from empirisk.files.registry import MOVED, class_of
 from tests.files.cases import fitted, public_estimators
-from tests.files.golden import FOLDER, machines, new_rows
+from tests.files.golden import FOLDER, OURS, machines, new_rows
 from tests.files.tampering import refuses, rewrite
 
-FILES = sorted(FOLDER.glob("*.model"))
+#: Models of tables, by the name of the file: the method, and its answers to the rows that stand beside them.
+TABLES = {"table": ("predict_proba", "proba"), "series": ("predict", "predictions")}
+FILES = sorted(FOLDER.rglob("*.model"))
 
 # A newer scikit-learn says that the file is older; it must load all the same.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
@@ -29,12 +33,18 @@ def assert_equal(found, expected):
 
 
 def test_every_family_has_a_file():
-    assert {file.stem for file in FILES} >= {*machines(), "table"}
+    assert {file.stem for file in OURS.glob("*.model")} >= {*machines(), *TABLES}
 
 
 def test_every_public_estimator_has_a_file():
-    lacking = {f"estimator-{name}" for name in public_estimators()} - {file.stem for file in FILES}
+    lacking = {f"estimator-{name}" for name in public_estimators()} - {file.stem for file in OURS.glob("*.model")}
     assert not lacking, "python -m tests.files.golden writes the files of new estimators"
+
+
+def test_every_released_version_has_its_files():
+    changelog = Path(er.__file__).parents[2] / "CHANGELOG.md"
+    released = set(re.findall(r"^## \[([\d.]+)\]", changelog.read_text(), re.M))
+    assert {file.parent.name for file in FILES} >= released | {er.__version__}
 
 
 RESULTS = ("Comparison", "Difference", "EvaluationResult", "Fold", "LearningCurve", "Score", "ValidationCurve")
@@ -62,16 +72,21 @@ def test_attributes_of_old_files_have_their_new_names(tmp_path):
     refuses(path, "under two names")
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.stem != "table"], ids=lambda file: file.stem)
-def test_old_files_answer_as_they_did(file):
-    machine = er.load(file)
-    X = new_rows()
-    for name, expected in json.loads(file.with_suffix(".json").read_text()).items():
-        found = getattr(machine, name)(X)
-        assert_equal(found.toarray() if hasattr(found, "toarray") else found, expected)
+@pytest.mark.parametrize("version", sorted({file.parent for file in FILES}), ids=lambda folder: folder.name)
+def test_old_files_answer_as_they_did(version):
+    wrong = []
+    for file in sorted(file for file in version.glob("*.model") if file.stem not in TABLES):
+        machine, X = er.load(file), new_rows()
+        for name, expected in json.loads(file.with_suffix(".json").read_text()).items():
+            found = getattr(machine, name)(X)
+            try:
+                assert_equal(found.toarray() if hasattr(found, "toarray") else found, expected)
+            except AssertionError as error:
+                wrong.append(f"{file.stem}.{name}: {error}")
+    assert wrong == []
 
 
-def test_an_old_model_of_a_table_answers_as_it_did():
-    model = er.load(FOLDER / "table.model")
-    expected = json.loads((FOLDER / "table.json").read_text())
-    assert_equal(model.predict_proba(expected["rows"]), expected["proba"])
+def test_old_models_of_tables_answer_as_they_did():
+    for file in (file for file in FILES if file.stem in TABLES):
+        expected, (method, answers) = json.loads(file.with_suffix(".json").read_text()), TABLES[file.stem]
+        assert_equal(getattr(er.load(file), method)(expected["rows"]), expected[answers])

@@ -121,3 +121,14 @@ def test_a_choice_of_C_has_no_unit(loss):
     expected = machine.fit(X, y).predict(X)
     np.testing.assert_allclose(machine.fit(X, 1e-40 * y).predict(X), 1e-40 * expected, rtol=1e-2, atol=1e-42)
     assert machine.certificate_.converged
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elastic_net", "group_l1"])
+def test_constant_columns_make_no_path_of_huge_C(penalty):
+    """Their correlations are rounding: ten thousand times the C at which that wakes up a weight would be 1e19."""
+    X, y = np.full((5, 6), [0.1, 0.3, 0.7, 1e6, -3.7, 0.2]), np.random.default_rng(0).normal(size=5)
+    machine = er.Regressor(loss="squared", penalty=penalty, C="cv").fit(X, y)
+    assert machine.C_ < 1e6
+    assert machine.certificate_.converged
+    (problem,) = er.Regressor(loss="squared", penalty=penalty, C=1.0).problems(X, y)
+    assert problem.critical_C == np.inf

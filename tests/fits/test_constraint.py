@@ -1,5 +1,7 @@
 """The constraint form: the least sum of losses within a radius, its bound, and the C that gives the same answer."""
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -212,3 +214,17 @@ def test_a_limit_of_time_leaves_weights_within_the_radius():
     assert machine.stopped_ == "max_time"
     assert np.abs(machine.coef_).sum() <= 5.0 * (1 + 1e-9)
     assert machine.certificate_.gap >= 0
+
+
+def test_a_search_of_the_radius_does_not_ask_every_solver_at_every_C(monkeypatch):
+    """Weights over eighteen orders of magnitude: after three C the solver that follows is known to fail as well."""
+    random, asked = np.random.default_rng(27), []
+    X, y, weights = random.standard_cauchy((8, 2)) ** 3, random.integers(0, 2, 8), 10.0 ** random.uniform(-9, 9, 8)
+    solve = er.solvers.Proximal.solve
+    monkeypatch.setattr(er.solvers.Proximal, "solve", lambda *given: asked.append(1) or solve(*given))
+    machine = er.SVM(C=er.Constraint(1.0), penalty=er.penalties.GroupL1(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y, sample_weight=weights)
+    assert len(asked) <= 3
+    assert machine.certificate_.relative_gap < 1e-4

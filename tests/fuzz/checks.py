@@ -63,6 +63,8 @@ ESSENCES: dict[type, Essence] = {
 }
 #: Components of the rows that are fuzzed, those of the maps of them included.
 NO_VARIANCE = np.zeros(512)
+#: What a hard margin may miss in a row.
+SEPARATED = 1e-6
 #: Rounding of sums of squares, with digits to spare.
 DIGITS = 1e-13
 #: What the random machines draw depends on the order and the number of the rows.
@@ -300,6 +302,11 @@ def _is_certified(case: Case, outcome: Outcome) -> Iterator[Finding]:
     if not np.isfinite(certificate.gap):
         return
     stored = [part.value(part.found) for part in parts]
+    if np.isinf(outcome.machine.C_):  # any of its rivals would have to keep all margins
+        kept = SEPARATED * sum(len(part.y) for part in parts)
+        if certificate.converged and sum(stored) > certificate.primal + certificate.gap + kept * max(sum(stored), 1.0):
+            yield "false certificate", f"a hard margin of {sum(stored):.10g} where {certificate}"
+        return
     best = [min(part.value(point) for point in rivals.points(part)) for part in parts]
     for position, point in enumerate(_other_solvers_points(case)):
         best[position] = min(best[position], parts[position].value(point))

@@ -102,7 +102,7 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
     if not isinstance(machine, (er.Classifier, er.Regressor)) or isinstance(machine, er.Perceptron):
         return None
     features = getattr(machine, "features_", None)
-    if isinstance(features, er.maps.SeveralKernels) or not np.isfinite(machine.C_):
+    if isinstance(features, er.maps.SeveralKernels):
         return None
     if isinstance(machine.C, er.Constraint):  # it minimises the losses alone
         return None
@@ -111,7 +111,12 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
         return None
     y = np.asarray(y)
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    loss, penalty = losses.find(machine.loss), penalties.find(machine.penalty)
+    loss, penalty, scale = losses.find(machine.loss), penalties.find(machine.penalty), machine.C_
+    loss = losses.find(loss.joint_form or loss) if getattr(machine, "scheme_", "") == "joint" else loss
+    if not isinstance(machine.C, str) and np.isinf(machine.C) and loss.hard_form is None:
+        penalty = penalties.NoPenalty()
+    if np.isinf(scale):  # of a hard margin the smallest R and no losses, whatever rows weigh
+        loss, scale, weights = losses.find(loss.hard_form), 1.0, (weights > 0).astype(float)
     if gram:
         # Fits take the values of a kernel in double precision, whatever the rows come in.
         rows = X.astype(float) if sparse.issparse(X) else np.asarray(X, dtype=float)
@@ -128,7 +133,6 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
             weights = weights * (totals.sum() / (len(totals) * totals))[codes]
         if machine.scheme_ == "joint":
             targets, w, b = [codes.astype(float)], [w.T], [b]
-            loss = losses.find(loss.joint_form or loss)
         else:
             targets = [row[codes] for row in machine.codes_]
     else:
@@ -143,7 +147,7 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
             Piece(
                 loss,
                 penalty,
-                machine.C_,
+                scale,
                 rows,
                 target[kept],
                 weights[kept],

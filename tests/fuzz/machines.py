@@ -73,8 +73,8 @@ def equation(cls: type, random: Random) -> Drawn:
     if "multiclass" in opened:
         balanced = "balanced" if chance(random, 0.15) else None
         machine.set_params(multiclass=_multiclass(random, loss), class_weight=balanced)
-    if cls is er.SVM and chance(random, 0.1):
-        machine.set_params(C=np.inf)
+    if "C" in opened and chance(random, 0.1 if cls is er.SVM else 0.02):
+        machine.set_params(C=np.inf)  # the hard margin; no penalty where a loss has none
     takes, features, items = slot(random, wild or squares)
     machine.set_params(features=features)
     quick = takes == "rows" and not hasattr(features, "layers")  # a network would learn for it

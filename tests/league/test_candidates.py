@@ -140,3 +140,15 @@ def test_c_of_texts_is_for_texts_alone():
     first = {one.name: one for one in candidates.CLASSIFIERS}["logistic"].machines
     assert first(candidates.Size(2500, 500, 1.0, 2, True, 0))[0].C == 10.0
     assert first(candidates.Size(2500, 500, 25.0, 2, True, 0))[0].C == 0.1
+
+
+def test_boosting_tries_the_loss_of_counts_and_skewed_amounts():
+    boosting = candidates.candidates_for(False, ["boosting"])[-1]
+    for deviance in ("gamma", "poisson"):
+        size = candidates.Size(2000, 5, 5.0, 0, False, 0, deviance=deviance)
+        assert [machine.loss for machine in boosting.machines(size)][:2] == [deviance, "squared"]
+        assert [machine.loss for machine in boosting.quick(size)] == [deviance, "squared"]
+    assert {machine.loss for machine in boosting.machines(candidates.Size(2000, 5, 5.0, 0, False, 0))} == {"squared"}
+    prices = np.exp(np.random.default_rng(0).normal(size=500))
+    assert candidates.deviance_of(prices) == "gamma"
+    assert candidates.deviance_of(np.append(prices, 0.0)) == ""

@@ -46,8 +46,11 @@ def test_one_thread_compiles_nothing_ahead():
 class Compiler(Listener):
     """Compiles a function while the first machine plays."""
 
+    def __init__(self, ends="fold 1 of 5"):
+        self.ends = ends
+
     def doing(self, what):
-        if what == "Always the most frequent class, fold 1 of 5":
+        if what.startswith("Always the most frequent class") and what.endswith(self.ends):
             njit(lambda x: x + 1)(1)
 
 
@@ -62,8 +65,30 @@ def asked(monkeypatch):
 def test_the_first_loop_that_is_compiled_in_a_contest_starts_it_for_those_who_come_later(asked):
     er.learn("iris", machines=["logistic", "centroid"], listener=Compiler())
     names, parts = asked[0]  # a cold machine asks again: nothing runs here
-    assert names == [("centroid", False), ("logistic", False)]
+    assert names == [("logistic", False), ("centroid", False)]  # the last is needed last
     assert [(size.classes, len(X)) for size, X, _ in parts.values()] == [(3, 96)]
+
+
+def test_where_time_is_short_the_first_ones_are_left_to_the_contest(asked):
+    er.learn("iris", machines=["logistic", "centroid"], listener=Compiler(), time=60)
+    assert [name for name, _ in asked[0][0]] == ["centroid", "logistic"]
+
+
+def test_on_a_new_computer_processes_start_before_the_table_is_read(monkeypatch):
+    monkeypatch.setattr("empirisk.league.run.nothing_compiled", lambda: True)
+    started = []
+    monkeypatch.setattr(PrecompileProcesses, "start", lambda self: started.append("start"))
+    monkeypatch.setattr("empirisk.league.run.plan", lambda request: started.append("plan") or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        er.learn("iris")
+    assert started == ["start", "plan"]
+
+
+def test_a_process_that_gets_no_work_ends():
+    with er.config(threads=2), PrecompileProcesses() as processes:
+        processes.start()
+    (process,) = processes.running
+    assert process.wait(timeout=120) == 0
 
 
 def test_trees_are_compiled_for_codes_where_they_get_codes(asked):

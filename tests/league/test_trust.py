@@ -15,6 +15,7 @@ from empirisk.league.budget import TimeBudget
 from empirisk.league.judge import metric_for, rare_threshold
 from empirisk.league.request import Request
 from empirisk.league.split import plan, rare_class
+from empirisk.league.unsupervised import describe
 from empirisk.service.fields import Fields
 from empirisk.tables.reading.sniff import without_title
 
@@ -205,3 +206,37 @@ def test_messages_name_options_as_they_are_typed():
     assert told(EmpiriskError("time_order='x' is not a column.")) == "--time-order='x' is not a column."
     with pytest.raises(EmpiriskError, match=r"^target='x' is not a column"):
         er.learn("iris", "x")
+
+
+def test_lists_in_cells_are_learned_from(tmp_path):
+    tags = [random.choice(["red", "blue", "big", "old"], 2, replace=False).tolist() for _ in range(200)]
+    table = pl.DataFrame({"tags": tags, "y": [3.0 * ("old" in some) + random.normal() / 9 for some in tags]})
+    table.write_parquet(tmp_path / "lists.parquet")
+    found = er.learn(str(tmp_path / "lists.parquet"), "y", machines=["ridge"])
+    assert found.model.schema["tags"].kind == "several"
+    assert found.test.scores[0].value < 0.3
+    assert found.predict([{"tags": ["old", "big"]}])[0] > 2
+
+
+def test_the_shell_is_told_options_and_not_parameters(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    leaking().write_csv("leak.csv")
+    run = CliRunner().invoke(app, ["learn", "leak.csv", "--target", "y", "--machines", "tree"])
+    assert "--drop paid,stamp" in run.output
+    assert "drop=[" not in run.output
+
+
+def test_clusters_are_told_in_units_and_not_made_by_dates_of_entry():
+    kind = random.integers(0, 3, 300)
+    table = pl.DataFrame(
+        {
+            "id": np.arange(300),
+            "entered": [f"2024-{1 + k // 28:02}-{1 + k % 28:02}" for k in range(300)],
+            "income": 20000 + 30000 * kind + random.normal(0, 3000, 300),
+            "age": 25 + 15 * kind + random.normal(0, 3, 300),
+        }
+    )
+    found = describe(table)
+    assert len(found.clusters) == 3
+    assert all(words.startswith(("income ", "age ")) for one in found.clusters for words in one.words)
+    assert "They look at income, age alone." in found.summary()

@@ -286,7 +286,8 @@ def test_paths_over_one_number_and_over_two_of_many():
     many = er.minimise(lambda x: x @ x, np.ones((2, 2)).ravel(), "gradient_descent")
     (axes,) = er.plots.descent(many, weights=(1, 3)).axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x[1]", "x[3]")
-    with pytest.raises(EmpiriskError, match=r"weights=\(1, 1\) must name two different numbers from 0 to 3"):
+    wanted = r"weights=\(1, 1\) must name exactly two weights: two different numbers from 0 to 3"
+    with pytest.raises(EmpiriskError, match=wanted):
         er.plots.descent(many, weights=(1, 1))
     with pytest.raises(EmpiriskError, match="different shapes"):
         er.plots.descent([one, many])

@@ -3,10 +3,12 @@
 import os
 import signal
 import threading
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk.errors import Unsuitable
@@ -175,3 +177,13 @@ def test_few_rows_keep_the_metric():
 
 def test_contract():
     check_contract(er.Ridge(features=er.LearnedKernel("gaussian", rounds=2)))
+
+
+def test_a_kernel_is_learned_where_the_ridge_is_below_the_rounding_of_products():
+    """Three constant columns make all rows equal: with C = 1e8 and heavy rows the matrix of a ridge has no factor."""
+    X, y = np.full((20, 3), 1e6), np.random.default_rng(0).normal(size=20)
+    machine = er.Ridge(C=1e8, features=er.LearnedKernel(metric="diagonal", rounds=1), fit_intercept=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y, sample_weight=np.full(20, 1e30))
+    assert machine.predict(X) == pytest.approx(np.full(20, y.mean()), rel=1e-3)

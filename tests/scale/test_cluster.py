@@ -32,7 +32,7 @@ pytestmark = [
 def client():
     import logging
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(silence_logs=logging.CRITICAL, **options) as cluster,
         distributed.Client(cluster) as client,
@@ -134,13 +134,18 @@ def test_what_comes_to_the_client_does_not_grow_with_the_rows_and_nothing_is_lef
         received.append(problem.design.place.received)
         del problem
     assert received[1] <= 1.2 * received[0]
+    assert _left(client) == 0
+
+
+def _left(client):
+    """Tasks that are on the scheduler when all that was dropped has been heard of."""
     gc.collect()
     for _ in range(50):
         left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
         if not left:
             break
         time.sleep(0.1)
-    assert left == 0
+    return left
 
 
 def _problems(machine, X, y, part):
@@ -148,6 +153,26 @@ def _problems(machine, X, y, part):
     from empirisk.scale.fitting import problems_of
 
     return problems_of(machine, DaskTable(collection(X, part)), collection(y, part), None)
+
+
+def test_folds_settings_and_contestants_go_to_the_workers(client):
+    part, y = X[:300], labels[:300]
+    space = {"C": [0.01, 1.0], "penalty": ["l1", "l2"]}
+
+    def found():
+        score = er.evaluate(er.SVM(features=er.kernels.Gaussian(2.0)), part, y, random_state=0).score
+        search = er.selection.Search(er.LogisticRegression(), space, random_state=0).fit(part, y)
+        learned = er.learn(part, y, machines=["centroid", "logistic"], folds=2)
+        board = learned.leaderboard.drop("seconds")
+        return score.value, search.cv_results_["mean_test_score"].tolist(), board.rows(), learned.test.scores[0].value
+
+    here = found()
+    with er.config(cluster="current"):
+        there = found()
+    assert there == here
+    assert _left(client) == 0
+    with pytest.raises(EmpiriskError, match="must be 'local', 'current', 'none' or an address"):
+        er.config(cluster="nowhere")
 
 
 def test_errors_name_the_partition(client):
@@ -163,3 +188,7 @@ def test_a_fit_ends_in_time(client):
     with pytest.warns(match="max_time"):
         machine = er.SVM(max_time=0.05, tol=1e-13).fit(collection(X), collection(labels))
     assert machine.stopped_ == "max_time"
+    with pytest.warns(match="max_time"):
+        machine = er.BoostingClassifier(max_time=0.5).fit(collection(X), collection(labels))
+    assert machine.stopped_ == "max_time"
+    assert _left(client) == 0

@@ -28,7 +28,7 @@ def answer(browser):
     return place.text
 
 
-def test_a_person_asks_the_model(browser):
+def test_a_person_asks_the_model(browser, tmp_path):
     model, table = table_model()
     row = table.row(0, named=True)
     with serving(model) as port:
@@ -43,6 +43,14 @@ def test_a_person_asks_the_model(browser):
         browser.get(f"http://127.0.0.1:{port}/")
         fill(browser, "customer_age", "old")
         assert "customer_age: 'old' is not a number" in answer(browser)
+        browser.find_element(By.ID, "example").click()
+        assert browser.find_element(By.NAME, "customer_age").get_attribute("value")
+        assert answer(browser).startswith("escalated: ")
+        file = tmp_path / "new.csv"
+        table.head(5).write_csv(file)
+        browser.find_element(By.ID, "file").send_keys(str(file))
+        said = browser.find_element(By.ID, "said")
+        WebDriverWait(browser, 20).until(lambda _: "Save new.predicted.csv" in said.text)
         browser.get(f"http://127.0.0.1:{port}/docs")
         assert "POST /predict" in browser.find_element(By.TAG_NAME, "body").text
     assert [

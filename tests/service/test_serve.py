@@ -11,7 +11,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import empirisk as er
+from empirisk.service import pages
 from empirisk.service.fields import Fields
+from empirisk.service.openapi import describe
 from tests.service.serving import Client, serving, table_model
 
 
@@ -235,3 +237,27 @@ def test_fields_take_numbers_with_commas():
     assert frame["price"].to_list() == [3.5]
     _, problems = Fields(schema).check([{"price": "x", "when": "32.01.2020"}])
     assert [problem["field"] for problem in problems] == ["price", "when"]
+
+
+def test_a_file_of_rows_is_answered_with_a_table(client, tickets):
+    model, table = tickets
+    some = table.head(30)
+    status, text = client.ask("/table?name=new.csv", some.write_csv())
+    assert status == 200
+    answers = pl.read_csv(text.encode(), infer_schema_length=None)
+    assert answers["escalated"].to_list() == model.predict(some).tolist()
+    assert answers.columns[: some.width] == some.columns
+    status, answer = client.ask("/table?name=new.csv", some.drop("customer_age").write_csv())
+    assert status == 422
+    assert "lacks the column 'customer_age'" in answer["error"]
+    assert client.ask("/table?name=new.csv", "x" * 60_000)[0] == 413
+
+
+def test_the_example_is_a_row_that_exists_and_can_be_asked():
+    frame = er.tables.read("tickets").with_columns(day=pl.date(2024, 1, 1) + pl.duration(days=pl.int_range(pl.len())))
+    found = er.learn(frame, "escalated", machines=["logistic"])
+    known = found.plan.frame[found.plan.train]
+    checked, problems = Fields(found.model.asked).check([found.model.example])
+    assert problems == []
+    assert checked.hash_rows(seed=1)[0] in known.hash_rows(seed=1).to_list()
+    assert pages.docs(found.model, describe(found.model, 1, 1)).count(str(found.model.example["customer_age"]))

@@ -11,7 +11,7 @@ from empirisk.fits.fit import Limits, SolverRun
 from empirisk.linalg.design import design_of
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
-from empirisk.solvers.choose import TABLE, choose
+from empirisk.solvers.choose import TABLE, choose, ranked
 from empirisk.solvers.line_search import line_search
 from tests.cases import make
 
@@ -175,3 +175,13 @@ def test_long_data_start_on_every_eighth_row(loss):
     assert fit.certificate.solver == "envelope"
     assert fit.certificate.converged
     assert len(fit.history["objective"]) < 60
+
+
+def test_small_steps_do_not_follow_newton_where_it_met_rounding():
+    """Weights of 1e30 leave no digit for the ridge: first-order steps took most of the time and found nothing."""
+    X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 3
+    for machine in (er.Ridge(), er.LogisticRegression(), er.Regressor(loss="poisson")):
+        for problem in machine.problems(X, y):
+            assert not {"proximal", "dual_ascent"} & {solver.name() for solver, _ in ranked(problem)}
+    names = [solver.name() for solver, _ in ranked(er.SVR().problems(X, y)[0])]
+    assert names[-2:] == ["dual_ascent", "proximal"]

@@ -4,7 +4,9 @@ import json
 from urllib.parse import urlsplit
 
 from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 SECONDS = 60  # that a page may take to show something: other tests run at the same time
@@ -48,3 +50,74 @@ def is_narrow_enough(driver):
     """Nothing is wider than the page."""
     wide = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert wide[0] <= wide[1], wide
+
+
+DROP = """
+const [selector, name, text] = arguments, target = document.querySelector(selector), data = new DataTransfer();
+data.items.add(new File([text], name));
+for (const kind of ["dragover", "drop"])
+  target.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true}));
+"""
+
+
+def drop(driver, selector, path):
+    """Drop a file on an element."""
+    driver.execute_script(DROP, selector, path.name, path.read_text())
+
+
+#: What the keyboard must reach: everything that can be used, but for the others of a group that arrow keys walk along.
+REACHED = """
+const usable = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
+window.toReach = usable.filter(it => !it.disabled && it.tabIndex >= 0 && it.checkVisibility({visibilityProperty: true})
+  && it.getClientRects().length && !it.closest(".skip"));
+return window.toReach.length;
+"""
+FOCUSED = """
+const it = document.activeElement, style = getComputedStyle(it), place = window.toReach.indexOf(it);
+const box = it.getBoundingClientRect(), seen = box.bottom > 0 && box.top < innerHeight;
+return [place, style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0, seen, it.outerHTML.slice(0, 90)];
+"""
+
+
+def walk_by_tab(driver):
+    """Press Tab through the page: everything usable is reached, is on the screen, and shows that it has the focus."""
+    count = driver.execute_script(REACHED)
+    driver.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
+    reached, poor = set(), []
+    for _ in range(count + 6):
+        ActionChains(driver).send_keys(Keys.TAB).perform()
+        place, outlined, seen, what = driver.execute_script(FOCUSED)
+        if place >= 0:
+            reached.add(place)
+            if not outlined or not seen:
+                poor.append(what)
+    missed = driver.execute_script(
+        "return arguments[0].map(k => window.toReach[k].outerHTML.slice(0, 120))", sorted(set(range(count)) - reached)
+    )
+    assert (missed, poor) == ([], [])
+
+
+#: Roles that say nothing without a name.
+NAMED_ROLES = """
+    button link textbox searchbox combobox slider spinbutton checkbox radio tab tabpanel image img application
+    DisclosureTriangle radiogroup toolbar tablist table region dialog
+"""
+
+
+def is_told(driver):
+    """What a screen reader is given, as (role, name): a main part, one title, no control or picture without a name."""
+    nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    shown = [node for node in nodes if not node.get("ignored")]
+    found = [(told(node, "role"), told(node, "name")) for node in shown]
+    assert [role for role, name in found if role in NAMED_ROLES.split() and not name.strip()] == []
+    roles = [role for role, _ in found]
+    assert (roles.count("main"), roles.count("navigation")) == (1, 1)
+    headings = [node for node in shown if told(node, "role") == "heading"]
+    levels = [prop["value"]["value"] for node in headings for prop in node["properties"] if prop["name"] == "level"]
+    assert levels.count(1) == 1
+    return set(found)
+
+
+def told(node, what):
+    """A value of a node of the accessibility tree."""
+    return str(node.get(what, {}).get("value", ""))

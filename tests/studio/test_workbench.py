@@ -1,22 +1,31 @@
 """The workbench over plain HTTP: tables, runs in their processes, and what is asked of results."""
 
+import errno
 import json
 import os
+import shlex
 import shutil
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import empirisk as er
+from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
-from empirisk.studio.workbench import job
 from empirisk.studio.workbench.folder import StudioFolder
+from empirisk.studio.workbench.kept import KeptRows
+from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines
 from empirisk.studio.workbench.opening import open_source
 from empirisk.studio.workbench.results import compare, open_run
-from empirisk.studio.workbench.runs import lines
-from tests.studio.studios import ask, enter, running
+from empirisk.studio.workbench.runs import NO_ROOM, Runs
+from tests.studio.studios import ask, enter, learned_runs, process_of, running
 
 EVIL = "<script>alert(1)</script>"
 
@@ -61,16 +70,7 @@ def visitor(parent):
 
 @pytest.fixture(scope="module")
 def learned(visitor, parent):
-    """Two runs on the same table, both over; made here, without the start of two processes."""
-    folder, found = StudioFolder(parent), []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job, "obey", lambda job: None)
-        patch.setattr("empirisk.report.page.page", lambda learned, file: f"report of {learned.name}")
-        for machine in ("logistic", "tree"):
-            request = {"data": "tickets", "target": "escalated", "machines": [machine]}
-            made = folder.new_run({"name": machine, "table": "tickets", "request": request})
-            job.work(made)
-            found.append(made.name)
+    found = learned_runs(parent)
     assert [visitor.ask(f"/runs/{run}")["state"] for run in found] == ["done", "done"]
     return found
 
@@ -89,9 +89,43 @@ def test_a_dropped_table_is_understood_and_corrected(visitor):
     assert table["columns"][0]["kind"] == "category"
     notes = visitor.ask("/table/notes", {"name": name, "options": {"target": "label", "types": {"rooms": "category"}}})
     assert notes["classes"] == 2
-    assert notes["lines"]["shell"].startswith("empirisk learn mine.csv --target label --types rooms=category")
-    visitor.ask("/table/delete", {"name": "mine 2.csv"})
+    start = "empirisk learn empirisk-studio/tables/mine.csv --target label --types rooms=category"
+    assert notes["lines"]["shell"].startswith(start)
+    assert ["tree", "Pruned tree"] in notes["machines"]
+    assert ["roc_auc", "area under the ROC"] in notes["metrics"]
+    wrong = visitor.ask("/table/notes", {"name": name, "options": {"target": "label", "test": 5}})
+    assert "between 0 and 1" in wrong["error"]
+    visitor.ask("/table/do", {"name": "mine 2.csv", "do": "delete"})
     assert "mine 2.csv" not in [one["name"] for one in visitor.ask("/list")["tables"]]
+    assert visitor.ask("/table/do", {"name": name, "do": "rename", "to": "../theirs"})["name"] == "theirs.csv"
+    assert visitor.ask("/table", {"name": "theirs.csv"})["rows"] == 60
+    assert visitor.refused("/table/do", {"name": "iris", "do": "delete"})[0] == 404
+
+
+def test_what_is_noticed_is_told_in_the_words_of_the_page(visitor):
+    """Ids, leaks, copies of rows, dates that order them and groups; what to do about it is an option of the page."""
+    lines = [
+        f"r{k:05d},P{k // 4:03d},2024-01-{1 + k // 20:02d} {k % 20:02d}:00,{(k * 7) % 100},{k % 2},{'ny'[k % 2]}"
+        for k in range(200)
+    ]
+    visitor.ask("/upload?name=noticed.csv", "\n".join(["key,patient,day,x,copy,label", *lines]).encode())
+    notes = visitor.ask("/table/notes", {"name": "noticed.csv", "options": {"target": "label"}})
+    said = " ".join(notes["warnings"])
+    for words in (
+        "key: identifier",
+        "“Columns to leave out: copy”",
+        "“Rows are in the order of: day”",
+        "“Rows that belong together share: patient”",
+    ):
+        assert words in said, words
+    alike = {"target": "label", "drop": ["key", "day", "patient", "x"]}
+    copies = visitor.ask("/table/notes", {"name": "noticed.csv", "options": alike})["warnings"]
+    assert any("equal a training row in every column" in warning for warning in copies)
+
+
+def test_other_users_do_not_enter_the_folder(visitor, parent):
+    visitor.ask("/upload?name=own.csv", b"a,b\n1,2\n")
+    assert (parent / "empirisk-studio").stat().st_mode & 0o077 == 0
 
 
 def test_no_path_of_a_client_is_opened(visitor, parent):
@@ -109,7 +143,8 @@ def test_results_answer(visitor, learned):
     run = learned[0]
     told = visitor.ask(f"/runs/{run}")
     assert "of cases" in told["summary"]
-    assert "empirisk learn tickets --target escalated --machines logistic" in told["lines"]["shell"]
+    assert "empirisk learn tickets --target escalated --machines logistic" in told["lines"]["learn"]["shell"]
+    assert told["columns"][0] == "opened"
     counts = visitor.ask(f"/runs/{run}/threshold", {})["threshold"]["counts"]
     rows = visitor.ask(f"/runs/{run}/errors", {"columns": ["vip"]})
     half = counts["thresholds"].index(0.5)
@@ -195,34 +230,20 @@ def test_stop_and_kill_and_restart(tmp_path):
     with running(tmp_path) as studio:
         visitor = Visitor(studio)
         assert {run["id"]: run["state"] for run in visitor.ask("/list")["runs"]} == {
-            stopped: "failed",
+            stopped: "stopped",
             killed: "cut off",
         }
         visitor.ask(f"/runs/{killed}/do", {"do": "resume"})
         assert visitor.ask(f"/runs/{killed}")["state"] == "running"
 
 
-def process_of(folder):
-    """The number of the process of a run."""
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-            except OSError:
-                continue
-            if str(folder.absolute()).encode() in words:
-                return int(entry)
-    raise AssertionError("no process")
-
-
 def test_what_the_studio_is_started_with(tmp_path):
     assert open_source(tmp_path, None)[1] == ""
-    table = tmp_path / "a b.csv"
+    table = tmp_path / "a b&c.csv"
     table.write_text("x,y\n1,2\n")
     folder, start = open_source(tmp_path, table)
-    assert start == "#table=a b.csv"
-    assert folder.table("a b.csv") == str(table)
+    assert start == "#table=a%20b%26c.csv"
+    assert folder.table("a b&c.csv") == str(table)
     model = tmp_path / "iris.model"
     er.save(er.learn("iris", machines=["centroid"]).model, model)
     folder, start = open_source(tmp_path, model)
@@ -235,10 +256,123 @@ def test_what_the_studio_is_started_with(tmp_path):
 
 
 def test_lines_of_every_option():
-    found = lines(
-        "t.csv", {"target": "y", "time": 60.0, "machines": ["tree", "svm"], "types": {"a": "text"}, "balance": True}
-    )
+    asked = {"target": "y", "time": 60.0, "machines": ["tree", "svm"], "types": {"a": "text"}, "balance": True}
+    found = learn_lines("t.csv", asked, "result")
     assert found["shell"] == (
         "empirisk learn t.csv --target y --time 60 --machines tree,svm --types a=text --balance --out result"
     )
     assert "time=60.0, machines=['tree', 'svm']" in found["python"]
+
+
+def test_every_line_runs(learned, parent, tmp_path, monkeypatch, capsys):
+    """The lines that can be copied, run one after the other in a folder with a new file."""
+    monkeypatch.chdir(tmp_path)
+    er.tables.read("tickets").write_csv("new.csv")
+    models = [str(StudioFolder(parent).run(run) / "result.model") for run in learned]
+    learn = learn_lines("tickets", {"target": "escalated", "machines": ["centroid"]}, "own")
+    found = {"learn": learn, "compare": compare_lines(models, "escalated", classes=True)}
+    found |= result_lines(models[0], learn, "escalated", ["no", "yes"])
+    assert set(found) == {"learn", "whatif", "matter", "errors", "threshold", "files", "compare"}
+    monkeypatch.setattr("empirisk.report.page.page", lambda learned, file: f"report of {learned.name}")
+    names, again = {}, next(line for line in learn["python"].splitlines() if "er.learn" in line)
+    for view, lines in found.items():
+        shell, python = lines["shell"].splitlines(), lines["python"].replace("out='own'", "out='own', force=True")
+        if view in ("matter", "errors"):  # they learn first, as above
+            assert again in lines["python"]
+            shell, python = [], lines["python"].replace(again, "")
+        for line in shell:
+            done = CliRunner().invoke(app, shlex.split(line)[1:])
+            assert done.exit_code == 0, (view, done.output)
+        exec(compile(python, view, "exec"), names)
+    assert Path("predictions.csv").exists()
+    assert "+-" in capsys.readouterr().out
+    numbers = result_lines("a.model", learn_lines("diabetes", {"target": "progress"}, "d"), "progress", [])
+    assert "sort" in numbers["errors"]["python"]
+    assert "threshold" not in numbers
+
+
+def test_a_full_disk_is_a_sentence(visitor, parent, monkeypatch):
+    tables = parent / "empirisk-studio" / "tables"
+    tables.mkdir(parents=True, exist_ok=True)
+    before = sorted(tables.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+        status, sentence = visitor.refused("/upload?name=more.csv", b"a,b\n1,2\n")
+        assert (status, "there is room for" in sentence) == (413, True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *args: full())
+        status, sentence = visitor.refused("/upload?name=more.csv", b"a,b\n1,2\n")
+        assert (status, "make room" in sentence) == (507, True)
+        patch.setattr("empirisk.studio.workbench.folder.write_json", lambda *args: full())
+        status, sentence = visitor.refused("/learn", {"name": "iris", "options": {"target": "species"}})
+        assert (status, "make room" in sentence) == (507, True)
+    assert sorted(tables.iterdir()) == before
+
+
+def full():
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.long
+def test_a_run_ends_as_a_sentence_when_the_disk_is_full(tmp_path):
+    folder, code = StudioFolder(tmp_path), "from empirisk.studio.workbench import job; job.EVENTS = '/dev/full'; "
+    made = folder.new_run({"name": "iris", "table": "iris", "request": {"data": "iris", "target": "species"}})
+    runs = Runs(folder)
+    code += f"job.work(job.Path({str(made)!r}))"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True)
+    process.wait(60)
+    runs._processes[made.name] = process
+    assert runs.about(made)["state"] == "cut off"
+    assert runs.about(made)["summary"] == NO_ROOM
+    process.stdin.close()
+
+
+def test_results_outlive_the_table(visitor, learned, parent):
+    """Deleting the table, or renaming it, leaves what was learned from it."""
+    folder = StudioFolder(parent)
+    visitor.ask("/upload?name=gone.csv", er.tables.read("tickets").write_csv().encode())
+    copied = parent / "empirisk-studio" / "runs" / "ba9876543210"
+    shutil.copytree(folder.run(learned[0]), copied)
+    about = json.loads((copied / "run.json").read_text())
+    about |= {"table": "gone.csv", "request": about["request"] | {"data": folder.table("gone.csv")}}
+    (copied / "run.json").write_text(json.dumps(about))
+    visitor.ask("/table/do", {"name": "gone.csv", "do": "rename", "to": "went.csv"})
+    told = visitor.ask(f"/runs/{copied.name}")
+    assert (told["table"], told["request"]["data"]) == ("went.csv", folder.table("went.csv"))
+    visitor.ask("/table/do", {"name": "went.csv", "do": "delete"})
+    for view in ("errors", "threshold", "form"):
+        assert visitor.ask(f"/runs/{copied.name}/{view}", {}) == visitor.ask(f"/runs/{learned[0]}/{view}", {})
+    visitor.ask(f"/runs/{copied.name}/do", {"do": "delete"})
+
+
+def test_kept_rows_are_those_of_the_run(tmp_path):
+    for request in ({"data": "tickets", "target": "vip"}, {"data": "diabetes", "target": "progress"}):
+        found = er.learn(**request, machines=["tree"])
+        kept = KeptRows.of(found)
+        kept.write(tmp_path)
+        again = KeptRows.read(tmp_path)
+        assert again.frame.equals(kept.frame)
+        assert again.frame[again.test].equals(found.plan.frame[found.plan.test])
+        assert again.truth[again.test].tolist() == found.test.truth.tolist()
+        assert again.said.tolist() == found.test.predictions.tolist()
+        assert again.numbers[again.test].tolist() == found.plan.numbers[found.plan.test].tolist()
+        shares = found.test.probabilities
+        assert (again.shares is None and shares is None) or np.array_equal(again.shares, shares)
+
+
+def test_no_answer_holds_many_points(visitor, learned):
+    """However wide the table, an answer holds at most 5 000 numbers or words."""
+    names = [f"column {k}" for k in range(400)]
+    rows = [",".join(str((k * j) % 97) for j in range(400)) for k in range(120)]
+    visitor.ask("/upload?name=wide.csv", "\n".join([",".join(names), *rows]).encode())
+    views = [visitor.ask("/table", {"name": "wide.csv"})]
+    views += [visitor.ask(f"/runs/{learned[0]}/{view}", {}) for view in ("errors", "threshold", "form")]
+    counts = [points(view) for view in views]
+    assert max(counts) <= 5000, counts
+
+
+def points(answer):
+    """Numbers and words in the longest lists of an answer: what is drawn."""
+    if isinstance(answer, dict):
+        return sum(points(value) for value in answer.values() if isinstance(value, (dict, list)))
+    return sum(points(value) if isinstance(value, (dict, list)) else 1 for value in answer)

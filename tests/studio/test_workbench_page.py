@@ -1,5 +1,8 @@
 """The workbench in a real browser: from a dropped file to a downloaded prediction."""
 
+import os
+import shutil
+import signal
 import time
 
 import numpy as np
@@ -8,7 +11,8 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.studio.browsers import by_id, is_clean, is_narrow_enough, sized, text, until
+from tests.studio.browsers import by_id, drop, is_clean, is_narrow_enough, is_told, sized, text, until, walk_by_tab
+from tests.studio.studios import learned_runs, process_of
 
 EVIL = "<img src=x onerror=document.title='owned'>"
 
@@ -25,10 +29,22 @@ def table(tmp_path_factory):
     return path
 
 
-def hidden_input(driver, name, path):
-    """Choose a file, as a drop does."""
-    driver.execute_script("document.getElementById(arguments[0]).style.display = 'block'", name)
-    by_id(driver, name).send_keys(str(path))
+def look_at_errors(driver):
+    """Sort, filter and look at one: sorting keeps the filter."""
+
+    def rows():
+        return [row.text for row in driver.find_elements(By.CSS_SELECTOR, "#panel tbody tr")]
+
+    whole = until(driver, rows)
+    search = driver.find_element(By.CSS_SELECTOR, "#panel input[type=search]")
+    part = whole[0].split()[0]
+    search.send_keys(part)
+    kept = until(driver, lambda: len(rows()) < len(whole) and rows())
+    driver.find_element(By.XPATH, "//*[@id='panel']//th/button[text()='Truth']").click()
+    assert sorted(rows()) == sorted(kept)
+    driver.find_element(By.CSS_SELECTOR, "#panel tbody tr button").send_keys(Keys.ENTER)
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
+    assert by_id(driver, "tab-whatif").get_attribute("aria-selected") == "true"
 
 
 @pytest.mark.long
@@ -38,16 +54,19 @@ def test_from_a_file_to_a_prediction(page, table, tmp_path):
     driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     driver.get(f"{address}/")
     until(driver, lambda: driver.find_elements(By.ID, "choose"))
-    hidden_input(driver, "file", table)
+    drop(driver, ".drop", table)
     until(driver, lambda: "240 rows, 4 columns" in text(driver, "view"))
     assert EVIL in text(driver, "view")
     # The target, by keyboard alone.
     target = by_id(driver, "target")
     target.send_keys("label")
     until(driver, lambda: "2 classes" in text(driver, "notes"))
-    machines = by_id(driver, "option-machines")
-    machines.send_keys("logistic, tree", Keys.TAB)
+    driver.find_element(By.CSS_SELECTOR, "details:has(#machines) summary").send_keys(Keys.ENTER)
+    for box in driver.find_elements(By.CSS_SELECTOR, "#machines input"):
+        if box.get_attribute("value") not in ("logistic", "tree"):
+            box.send_keys(Keys.SPACE)
     until(driver, lambda: "--machines logistic,tree" in text(driver, "view"))
+    is_told(driver)
     by_id(driver, "learn").send_keys(Keys.ENTER)
     until(driver, lambda: driver.find_elements(By.ID, "league"))
     # Reload in the middle, and a second tab: both show the run where it is.
@@ -78,20 +97,22 @@ def test_from_a_file_to_a_prediction(page, table, tmp_path):
     until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#effect svg path"))
     by_id(driver, "tab-errors").click()
     until(driver, lambda: "test rows are wrong" in text(driver, "panel"))
+    look_at_errors(driver)
+    by_id(driver, "tab-errors").click()
     by_id(driver, "tab-threshold").click()
     until(driver, lambda: "false alarms" in text(driver, "panel"))
     by_id(driver, "tab-files").click()
     until(driver, lambda: driver.find_elements(By.ID, "predict-file"))
-    hidden_input(driver, "predict-file", table)
+    drop(driver, "[data-drop=predict-file]", table)
     written = tmp_path / "sizes.predictions.csv"
     until(driver, written.exists)
     time.sleep(0.2)
     assert pl.read_csv(written).height == 240
-    hidden_input(driver, "score-file", table)
+    drop(driver, "[data-drop=score-file]", table)
     until(driver, lambda: "240 rows" in text(driver, "scored"))
     # On a phone, and in the list.
     sized(driver, 400, 850, dark=True)
-    for name in ("whatif", "matter", "errors", "threshold", "files", "lines"):
+    for name in ("whatif", "matter", "errors", "threshold", "files", "learn"):
         by_id(driver, f"tab-{name}").click()
         until(driver, lambda: text(driver, "panel") not in ("", "…"))
         is_narrow_enough(driver)
@@ -99,4 +120,105 @@ def test_from_a_file_to_a_prediction(page, table, tmp_path):
     until(driver, lambda: "sizes.csv: label" in text(driver, "view"))
     is_narrow_enough(driver)
     assert driver.title == "Workbench · Empirisk studio"  # the markup in a name did nothing
+    is_clean(driver, address)
+
+
+@pytest.fixture(scope="module")
+def runs(home):
+    return learned_runs(home)
+
+
+def views(runs):
+    """Every view of the workbench that stands still, and what tells that it is there."""
+    yield "", ".tiles"
+    yield "#table=tickets", "#notes .warnings li"
+    yield f"#run={runs[0]}", "#answer .says"
+    yield f"#compare={','.join(runs)}", "#difference"
+
+
+def test_every_view_by_keyboard_and_by_ear(page, runs):
+    driver, address = page
+    sized(driver, 1300, 900)
+    for hash_, there in views(runs):
+        driver.get("about:blank")
+        driver.get(f"{address}/{hash_}")
+        until(driver, lambda there=there: driver.find_elements(By.CSS_SELECTOR, there))
+        is_told(driver)
+        walk_by_tab(driver)
+    driver.get(f"{address}/#run={runs[0]}")
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
+    for name in ("matter", "errors", "threshold", "files", "learn"):
+        by_id(driver, f"tab-{name}").click()
+        until(driver, lambda: text(driver, "panel") not in ("", "…"))
+        found = is_told(driver)
+        assert ("tab", {"matter": "What matters", "learn": "The same elsewhere"}.get(name, "New files")) in found
+    # The curve of a column is told in words.
+    by_id(driver, "tab-matter").click()
+    effect = "//*[@id='importances']//button[text()='earlier_tickets']"
+    until(driver, lambda: driver.find_elements(By.XPATH, effect))[0].click()
+    until(
+        driver,
+        lambda: any("average probability of yes" in name for role, name in is_told(driver) if role in ("img", "image")),
+    )
+    is_clean(driver, address)
+
+
+def test_runs_are_renamed_compared_and_deleted(page, runs, home):
+    driver, address = page
+    sized(driver, 400, 850)
+    copied = home / "empirisk-studio" / "runs" / "0123456789ab"
+    shutil.copytree(home / "empirisk-studio" / "runs" / runs[0], copied)
+    driver.get("about:blank")
+    driver.get(f"{address}/")
+    until(driver, lambda: driver.find_elements(By.ID, "compare"))
+    is_narrow_enough(driver)
+    driver.execute_script("window.prompt = () => 'mine <b>'; window.confirm = () => true")
+    row = f"//tr[.//a[@href='#run={copied.name}']]"
+    driver.find_element(By.XPATH, f"{row}//button[text()='Rename']").click()
+    until(driver, lambda: "mine <b>" in text(driver, "view"))
+    for run in runs:
+        driver.find_element(By.XPATH, f"//tr[.//a[@href='#run={run}']]//input").click()
+    by_id(driver, "compare").click()
+    until(driver, lambda: "test rows that both have" in text(driver, "view"))
+    assert "empirisk score" in text(driver, "view")
+    is_narrow_enough(driver)
+    driver.back()
+    until(driver, lambda: driver.find_elements(By.XPATH, row))
+    driver.execute_script("window.confirm = () => true")
+    driver.find_element(By.XPATH, f"{row}//button[text()='Delete']").click()
+    until(driver, lambda: not driver.find_elements(By.XPATH, row))
+    assert not copied.exists()
+    is_clean(driver, address)
+
+
+@pytest.mark.long
+def test_stop_kill_go_on_and_finish(page, home):
+    driver, address = page
+    sized(driver, 1300, 900)
+    driver.get("about:blank")
+    driver.get(f"{address}/#table=digits")
+    until(
+        driver,
+        lambda: driver.find_elements(By.CSS_SELECTOR, "#learn:enabled") and "10 classes" in text(driver, "notes"),
+    )
+    by_id(driver, "learn").click()
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#league tr"))
+    by_id(driver, "stop").click()
+    until(driver, lambda: "stopped before it had a result" in text(driver, "result"))
+    by_id(driver, "resume").click()
+    until(driver, lambda: "s so far" in text(driver, "clock"))
+    # Nothing jumps while the league grows.
+    tops = set()
+    for count in (1, 2, 3):
+        until(driver, lambda count=count: len(driver.find_elements(By.CSS_SELECTOR, "#league tr")) >= count)
+        tops.add(driver.execute_script("return document.querySelector('.league thead').getBoundingClientRect().top"))
+    assert len(tops) == 1
+    assert driver.find_elements(By.CSS_SELECTOR, "#streaming svg path")
+    run = home / "empirisk-studio" / "runs" / driver.current_url.partition("#run=")[2]
+    os.kill(process_of(run), signal.SIGKILL)
+    until(driver, lambda: "cut off" in text(driver, "result"))
+    by_id(driver, "resume").click()
+    until(driver, lambda: "s so far" in text(driver, "clock") and driver.find_elements(By.CSS_SELECTOR, "#league tr"))
+    by_id(driver, "finish").click()
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
     is_clean(driver, address)

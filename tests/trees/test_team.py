@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empirisk.trees.binned import together
-from empirisk.trees.binned.alone import LoneGrower
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import ROOM, RULES, unit
 from empirisk.trees.binned.together import TeamGrower
@@ -165,21 +164,21 @@ def test_scarce_memory_does_not_change_a_bit(monkeypatch, threads):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_small_tables_grow_the_trees_of_the_team(seed):
+def test_threads_change_no_bit_on_small_tables_of_all_kinds(seed):
     random = np.random.default_rng(seed)
     X = np.column_stack([random.normal(size=(400, 3)).round(1), random.integers(0, 9, 400)])
     X[random.random(X.shape) < 0.1] = np.nan
     times = random.integers(1, 4, 400).astype(np.int32) if seed % 2 else NOBODY
-    bench = Bench(X, 15, categories=[0, 0, 0, 9], monotone=[1, 0, 0, 0], times=times)
-    codes = bench.binning.codes(X, by_row=False).by_column
     g, h, rows = random.normal(size=400), random.random(400) + 0.1, None
     if seed > 1:
         rows = np.flatnonzero(random.random(400) < 0.7).astype(np.int32)
-    tree = bench.grow(g, h, rows, l2=0.3, leaf=5.0, smoothing=2.0)
-    scores, bench.scores = bench.scores, np.zeros(400)
-    bench.grower = LoneGrower(bench.binning, codes, np.array([1, 0, 0, 0], dtype=np.int8), FREE[:4], 15, lambda: False)
-    assert same(tree, bench.grow(g, h, rows, l2=0.3, leaf=5.0, smoothing=2.0))
-    assert np.array_equal(scores, bench.scores)
+    grown = []
+    for threads in (1, 3):
+        bench = Bench(X, 15, threads, categories=[0, 0, 0, 9], monotone=[1, 0, 0, 0], times=times)
+        grown.append((bench.grow(g, h, rows, l2=0.3, leaf=5.0, smoothing=2.0), bench.scores))
+    (one, scores), (other, of_the_other) = grown
+    assert same(one, other)
+    assert np.array_equal(scores, of_the_other)
 
 
 def test_growth_can_be_stopped():

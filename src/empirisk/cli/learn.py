@@ -2,8 +2,10 @@
 
 import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -20,7 +22,7 @@ from empirisk.formats import metric_name, number, printable, seconds_of
 from empirisk.league import Job, Learned, Listener, Request
 from empirisk.league.records import CandidateResult
 from empirisk.league.unsupervised import Described, describe
-from empirisk.settings import holding
+from empirisk.settings import config, holding
 
 MIN_SECONDS = 0.1  # time limit at the least, where the imports have used all of it: an error would say less
 TITLE_LETTERS = 31  # letters of the longest title of a machine
@@ -52,6 +54,10 @@ def command(
     types: Annotated[list[str] | None, typer.Option(help="What a column holds, such as zip=category.")] = None,
     missing: Annotated[list[str] | None, typer.Option(help="Values that mean missing, such as ERR,---,-999.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Threads.")] = None,
+    cluster: Annotated[
+        str, typer.Option(help="Workers that fit: those of a Dask scheduler, tcp://host:8786, or local.")
+    ] = "none",
+    device: Annotated[str, typer.Option(help="Where kernels and networks compute: auto, cpu or gpu.")] = "auto",
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Files are <out>.model and <out>.report.html.")] = None,
     test_file: Annotated[str | None, typer.Option(help="A table to test on, instead of a share of the rows.")] = None,
@@ -80,13 +86,19 @@ def command(
     given["target"] = only_one(target or [])
     if no_target and target:
         raise EmpiriskError(f"--target={target[0]!r} and --no-target contradict each other; give one of them.")
-    with Screen(console, begin, limit) as screen, holding(typed, context.obj.command):
+    with (
+        config(device=device),
+        using(cluster),
+        Screen(console, begin, limit) as screen,
+        holding(typed, context.obj.command),
+    ):
         if no_target:
             found: Any = describe(**{name: given[name] for name in signature(describe).parameters})
         else:
             options = {option.name: given[option.name] for option in fields(Request) if option.name in given}
             found = Job(Request(**options, listener=screen)).run()
-    about = (_tell if no_target else _conclude)(console, found)
+    with holding(typed, context.obj.command):
+        about = (_tell if no_target else _conclude)(console, found)
     files = {"model": f"{out}.model", "report": f"{out}.report.html"}
     after = f" after {perf_counter() - begin:.0f} s."
     console.print(text("Wrote ", (files["model"], "bold"), " and ", (files["report"], "bold"), after))
@@ -94,6 +106,17 @@ def command(
         typer.echo(json.dumps({**about, **files}, indent=1))
     if getattr(found, "nothing_learned", False):
         raise typer.Exit(NOTHING_LEARNED)
+
+
+@contextmanager
+def using(cluster: str) -> Iterator[None]:
+    """Fits in here go to the workers of a cluster; those that are started for it end with it."""
+    with config(cluster=cluster):
+        try:
+            yield
+        finally:
+            if cluster != "none" and "empirisk.scale.workers" in sys.modules:
+                sys.modules["empirisk.scale.workers"].close(cluster)
 
 
 def text(*parts: str | tuple[str, str], **options: Any) -> Text:

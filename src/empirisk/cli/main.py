@@ -32,7 +32,7 @@ COMMANDS = {
 #: Options of the library at the beginning of a sentence, which have two dashes in a shell.
 OPTIONS = (
     r"^(target|metric|test|folds|groups|time_order|machines|time|balance|drop|types|missing|jobs|seed|out|test_file"
-    r"|refit|force)(=|:| is| has)"
+    r"|refit|force|forecast|cluster|device)(=|:| is| has)"
 )
 
 

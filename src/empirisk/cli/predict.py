@@ -10,7 +10,7 @@ import typer
 
 from empirisk.cli.models import load_model
 from empirisk.cli.outputs import say
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, listed
 from empirisk.explain.contributions import reasons
 from empirisk.files.atomic import whole_file
 from empirisk.tables.predictions import beside
@@ -32,12 +32,17 @@ TEXTS = (".csv", ".tsv")
 
 def command(
     model: Annotated[Path, typer.Argument(help="A model that `empirisk learn` wrote.")],
-    table: Annotated[str, typer.Argument(help="A table with the columns of the model, or a bundled name.")],
+    table: Annotated[
+        str | None, typer.Argument(help="A table with the columns of the model, or a bundled name.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write: .csv, .tsv, .parquet, .arrow or .jsonl.")
     ] = None,
     interval: Annotated[
         float | None, typer.Option(help="Also give intervals that hold so many percent of the numbers, such as 90.")
+    ] = None,
+    forecast: Annotated[
+        int | None, typer.Option(help="Instead of a table: the next rows after those that were learned in time order.")
     ] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="Columns are column_1, column_2, ...")] = False,
     explain: Annotated[
@@ -55,10 +60,18 @@ def command(
     loaded = load_model(model)
     if interval is not None and not 0 < interval < 100:
         raise EmpiriskError(f"--interval={interval:g} must lie between 0 and 100, such as 90.")
-    frame = read(table, header=not no_header)
+    if table is not None and forecast is None:
+        frame = read(table, header=not no_header)
+    elif table is None and forecast is not None:
+        frame = loaded.coming(forecast)
+    else:
+        raise EmpiriskError("predict takes a table with rows to predict, or --forecast with how many come next.")
     answers = beside(loaded, frame, keep, interval)
     if explain:
         answers = answers.with_columns(pl.Series("because", reasons(loaded, frame)))
+    if table is None and loaded.unforeseen:
+        names = listed([column.name for column in loaded.unforeseen])
+        say(f"! Not known of rows that come, and taken as missing: {names}; give a table where they are.", error=True)
     for line in sentences(loaded.unusual(frame)):
         say(f"! {line}", error=True)
     if ending in TEXTS and not raw:

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import inner_with, loop_with, multiply
 from empirisk.linalg.threads import parallel_map
 from empirisk.stop import check_stop
-
-Array = NDArray[np.float64]
 
 FEW = 64  # rows whose distances stay in the first cache
 BATCH = 256  # rows gathered for one product: it and the centres stay in the second cache

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number
-from empirisk.contract.inputs import check_size, check_weights, generator
+from empirisk.contract.inputs import Array, check_size, check_weights, generator
 from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -23,7 +23,6 @@ from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import check_stop
 from empirisk.validation import validate_data
 
-Array = NDArray[np.float64]
 FLOATS = (np.float64, np.float32)
 LOG_TWO_PI = float(np.log(2 * np.pi))  # in the logarithm of every Gaussian density
 SINGULAR = 1e-14  # variances below this share of the columns' own are rounding

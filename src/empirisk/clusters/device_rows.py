@@ -10,7 +10,7 @@ from empirisk.linalg.compiled import loop_with
 from empirisk.linalg.threads import parallel_map
 
 if TYPE_CHECKING:
-    from empirisk.scale.devices import Device
+    from empirisk.scale.accelerators import Accelerator
 
 
 @loop_with({"reassoc", "contract", "nnan", "nsz"})
@@ -41,7 +41,7 @@ class DeviceRows(DenseRows):
     There are no bounds: a device multiplies all rows sooner than it would skip some.
     """
 
-    def __init__(self, X: NDArray, weights: Array, order: NDArray[np.intp], device: "Device"):
+    def __init__(self, X: NDArray, weights: Array, order: NDArray[np.intp], device: "Accelerator"):
         super().__init__(X, weights, order)
         self._assignment = device.assignment(self.points, self.norms)
 

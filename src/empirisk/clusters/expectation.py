@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from empirisk.clusters.dense_rows import shares_of
 from empirisk.clusters.density import FORMS, LOG_TWO_PI, inverse_roots, least_variances, log_densities, mean_and_scatter
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import loop_with, multiply
 from empirisk.linalg.threads import interruptible_call, parallel_map
 from empirisk.stop import check_stop
-
-Array = NDArray[np.float64]
 
 BATCH_BYTES = 1 << 19  # products of a batch of rows: they stay in the second cache between the two matrix products
 LARGEST_BATCH = 256  # rows: more gain nothing from one larger product

@@ -21,7 +21,7 @@ from empirisk.clusters.lloyd import EQUAL_KEYS, TooFew
 from empirisk.clusters.rows import keys, nearest
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import Features, MapsFeatures
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.inputs import Array, check_weights
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -34,8 +34,6 @@ from empirisk.maps.implicit import GramDesign
 from empirisk.names import Estimator
 from empirisk.settings import require
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
-
-Array = NDArray[np.float64]
 
 LINKAGES = ("single", "complete", "average", "ward")
 CLOSE = 1e-3  # pairs nearer than this share of their squared norms are measured by differences: 13 digits are kept

@@ -34,7 +34,7 @@ from empirisk.clusters.rows import in_least_room, is_long, keys, nearest, rows_o
 from empirisk.contract.arguments import check_count, check_flag, check_time
 from empirisk.contract.elsewhere import blockwise, elsewhere
 from empirisk.contract.features import FLOATS, Features, MapsFeatures, expansion
-from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.inputs import Array, check_weights, generator
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -44,8 +44,6 @@ from empirisk.linalg.threads import single_threaded_blas
 from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, requested, stopping
 from empirisk.validation import available_if, check_array
-
-Array = NDArray[np.float64]
 
 Starts = list[Callable[[Any], None]]
 
@@ -401,8 +399,7 @@ class KMeans(
         best = best_run(rows, starts, self.max_iter, ends)
         if isinstance(self.init, str):
             best = shift_means(best, self.shifts, self.max_iter, ends)
-        for name, value in self._means(best.rows, design).items():
-            setattr(self, name, value)
+        self.__dict__.update(self._means(best.rows, design))
         self.labels_ = np.empty(design.shape[0], np.int32)
         self.labels_[order] = best.rows.labels
         left = np.flatnonzero(weights == 0)
@@ -421,8 +418,7 @@ class KMeans(
         chosen = order[distinct[np.linspace(0, len(distinct) - 1, count).astype(np.intp)]]
         ends = Ends(lambda: True, lambda: False, lambda run: False)
         run = best_run(some_rows_of(design, weights[chosen], chosen), starts[:1], 1, ends)
-        for name, value in self._means(run.rows, design).items():
-            setattr(self, name, value)
+        self.__dict__.update(self._means(run.rows, design))
         before = np.searchsorted(along[chosen], along, side="right") - 1
         self.labels_ = run.rows.labels[np.maximum(before, 0)]
         with suppress(Stopped), stopping(Deadline(LABELLING_SECONDS)):

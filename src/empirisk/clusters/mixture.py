@@ -32,7 +32,7 @@ from empirisk.clusters.lloyd import TooFew, draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_flag, check_number, check_time
 from empirisk.contract.elsewhere import blockwise, elsewhere
-from empirisk.contract.inputs import generator
+from empirisk.contract.inputs import Array, generator
 from empirisk.contract.outputs import in_single_precision
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
@@ -41,8 +41,6 @@ from empirisk.linalg.design import Design, design_of
 from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
 from empirisk.validation import validate_data
-
-Array = NDArray[np.float64]
 
 INITS = ("k-means", "random")
 TYPES = ("full", "tied", "diagonal", "spherical")
@@ -333,8 +331,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
 
     def _keep(self, run: _Run, moments: Moments, deadline: Deadline) -> None:
         """The attributes of a run; where there is no time to look at all rows, some of them stand for the rest."""
-        for name, value in run.mixture.attributes(self.covariance_type).items():
-            setattr(self, name, value)
+        self.__dict__.update(run.mixture.attributes(self.covariance_type))
         rows, ended = slice(None), run.converged
         try:
             densities = self._log_density(moments.X)

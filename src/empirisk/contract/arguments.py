@@ -39,6 +39,14 @@ def check_flag(name: str, value: Any) -> None:
         raise EmpiriskError(f"{name}={value!r} must be True or False.")
 
 
+def check_validation(fraction: Any) -> float:
+    """The share of rows that ``validation_fraction`` holds out: more than none, and less than all."""
+    share = check_number("validation_fraction", fraction, 0, above=True)
+    if not share < 1:
+        raise EmpiriskError(f"validation_fraction={share:g} must be below 1: some rows must be left to learn from.")
+    return share
+
+
 def count_features(max_features: Any, n_features: int) -> int:
     """How many columns to look at: a whole number, a share of all, "sqrt", "log2", or None for all.
 

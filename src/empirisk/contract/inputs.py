@@ -100,18 +100,23 @@ def check_weights(sample_weight, rows: int) -> Array:
         raise EmpiriskError(
             f"sample_weight.shape == {weights.shape}, expected {(rows,)}! Give one sample_weight per row of X."
         )
-    if not np.all(np.isfinite(weights)):
-        raise EmpiriskError("sample_weight contains NaN or infinity; replace those entries or drop the rows.")
-    if weights.min() < 0:
-        raise EmpiriskError("sample_weight contains negative values; weights must be zero or positive.")
-    if weights.max() == 0:
-        raise EmpiriskError("sample_weight is zero for every row; at least one weight must be positive.")
-    if not 1 / LARGEST <= weights.max() <= LARGEST:
-        raise EmpiriskError(
-            f"sample_weight has {weights.max():.1e} as its largest value, where {1 / LARGEST:.0e} to {LARGEST:.0e} is "
-            "allowed; multiply all weights by one number, and divide C by it."
-        )
+    check_weight_range(float(weights.min()), float(weights.max()))
     return weights
+
+
+def check_weight_range(low: float, high: float) -> None:
+    """Raise unless weights from ``low`` to ``high`` are finite, none negative, not all zero, and of a usable size."""
+    if not np.isfinite(low + high):
+        raise EmpiriskError("sample_weight contains NaN or infinity; replace those entries or drop the rows.")
+    if low < 0:
+        raise EmpiriskError("sample_weight contains negative values; weights must be zero or positive.")
+    if high == 0:
+        raise EmpiriskError("sample_weight is zero for every row; at least one weight must be positive.")
+    if not 1 / LARGEST <= high <= LARGEST:
+        raise EmpiriskError(
+            f"sample_weight has {high:.1e} as its largest value, where {1 / LARGEST:.0e} to {LARGEST:.0e} is allowed; "
+            "multiply all weights by one number, and divide C by it."
+        )
 
 
 def sorted_classes(y: NDArray, weights: Array, continuous: bool = False) -> NDArray:
@@ -159,12 +164,17 @@ def class_codes(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
 def encode_classes(y: NDArray, weights: Array, machine: str) -> tuple[NDArray, NDArray]:
     """The sorted classes with positive weight, and the class number of every row (-1 for none)."""
     classes = sorted_classes(y, weights)
+    require_two(classes, machine)
+    return classes, class_codes(y, classes)
+
+
+def require_two(classes: NDArray, machine: str) -> None:
+    """Raise where a machine that tells classes apart has one only."""
     if len(classes) < 2:
         raise EmpiriskError(
             f"{machine} needs at least two classes in y, but it holds one class only: {classes[0]!r}; "
             "check the target column."
         )
-    return classes, class_codes(y, classes)
 
 
 def class_weights(class_weight, classes: NDArray, codes: NDArray, weights: Array) -> Array:

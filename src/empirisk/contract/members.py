@@ -42,6 +42,14 @@ def member_tags(name: str, machine: Any) -> Any:
     return get_tags(machine)
 
 
+def take_input_tags(tags: Any, name: str, machine: Any) -> Any:
+    """The tags of an ensemble whose members get the table as it is: it takes what they take."""
+    inner = member_tags(name, machine).input_tags
+    for each in ("sparse", "allow_nan", "positive_only", "string"):
+        setattr(tags.input_tags, each, getattr(inner, each))
+    return tags
+
+
 def seeded(machine: Any, seed: int, *, every: bool = True) -> Any:
     """A fresh copy of a machine whose random states, also those of its parts, are set: all, or those left open."""
     copy = clone(machine)

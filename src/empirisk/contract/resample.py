@@ -43,6 +43,18 @@ def split_groups(
     return marked[member]
 
 
+def hold_out(
+    member: NDArray[np.intp], target: NDArray, fraction: float, random: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Mark the rows that are held out: equal rows stay together, classes (targets of whole numbers) keep their shares.
+
+    ``member`` says which rows are equal, see `Groups`.
+    """
+    whole = target.dtype.kind == "i"
+    strata = np.unique(target, axis=0, return_inverse=True)[1] if whole else np.zeros(len(target), dtype=np.intp)
+    return split_groups(member, strata, fraction, random)
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Equal rows as groups.

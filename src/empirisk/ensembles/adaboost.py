@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.ensemble import vote_margins
-from empirisk.contract.inputs import check_weights, class_codes, class_weights, generator, sorted_classes
-from empirisk.contract.members import check_table, check_target, member_tags, seeded
+from empirisk.contract.inputs import Array, check_weights, class_codes, class_weights, generator, sorted_classes
+from empirisk.contract.members import check_table, check_target, seeded, take_input_tags
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.outputs import LogProbabilities
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
@@ -33,8 +33,6 @@ from empirisk.trees.exact.describe import SLACK
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.table_columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.tree import TreeClassifier
-
-Array = NDArray[np.float64]
 
 
 class Learner(Protocol):
@@ -289,8 +287,7 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
                 self.stopped_ = Ending.CALLBACK
             if self.stopped_ == Ending.FINISHED and len(rounds) < self.n_estimators and deadline():
                 self.stopped_ = deadline.reason
-        for name, value in self._fitted(rounds).items():
-            setattr(self, name, value)
+        self.__dict__.update(self._fitted(rounds))
 
     def _alpha(self, error: float, right: NDArray[np.bool_], before: list[float]) -> tuple[float, str]:
         """The weight of a learner in the vote, and why boosting should end with it, if it should."""
@@ -412,8 +409,4 @@ class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, Cl
         return vote_margins(scores, labels) / max(np.abs(self.alphas_).sum(), np.finfo(np.float64).tiny)
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = member_tags("estimator", self._machine())
-        for name in ("sparse", "allow_nan", "positive_only", "string"):
-            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
-        return tags
+        return take_input_tags(super().__sklearn_tags__(), "estimator", self._machine())

@@ -18,18 +18,17 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_time, count_features, sample_part
 from empirisk.contract.ensemble import ClassMembers, Members
-from empirisk.contract.inputs import check_weights, class_codes, class_weights, generator, sorted_classes
-from empirisk.contract.members import check_table, check_target, member_tags, seeded
+from empirisk.contract.inputs import Array, check_weights, class_codes, class_weights, generator, sorted_classes
+from empirisk.contract.members import check_table, check_target, member_tags, seeded, take_input_tags
 from empirisk.contract.multiclass import elected, untied
+from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
 from empirisk.contract.outputs import (
     CLASSES,
     LogProbabilities,
     as_columns,
-    by_label,
     classes_of_columns,
     ends_of,
     indicators,
-    judged_numbers,
     label_columns,
     like,
     predicted,
@@ -41,15 +40,13 @@ from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, warn_deprecated
 from empirisk.explain.permutation import Importances, falls
 from empirisk.linalg.threads import ordered_map
 from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.table_columns import require_squares
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
-
-Array = NDArray[np.float64]
 
 REDRAWS = 100  # attempts to draw a sample that holds two classes, where there are two
 ASKED = 1024  # rows that a member is asked about between two looks at the deadline: neighbours take a while for each
@@ -75,17 +72,6 @@ def _wrong_columns(its: Mapping[str, Any]) -> str | None:
     counts = map(len, its["features_"]) if "features_" in its else [its["n_features_in_"]] * len(members)
     wrong = (getattr(member, "n_features_in_", count) != count for member, count in zip(members, counts, strict=True))
     return "estimators_ have other numbers of columns than features_" if any(wrong) else None
-
-
-def _wrong_shares(its: Mapping[str, Any]) -> str | None:
-    """What is wrong where answers from a file are not those of the classes."""
-    classes, shares = its["classes_"], its["oob_decision_function_"]
-    if isinstance(classes, list) != isinstance(shares, list):
-        return "oob_decision_function_ is not about the labels of classes_"
-    pairs = zip(classes, shares, strict=False) if isinstance(classes, list) else [(classes, shares)]
-    same = not isinstance(classes, list) or len(classes) == len(shares) > 1
-    fits = same and all(part.shape[1] == len(names) for names, part in pairs)
-    return None if fits else "oob_decision_function_ has not one column for each class"
 
 
 @dataclass(eq=False, repr=False)
@@ -129,8 +115,6 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
         features_=state.optional(state.several(state.array("i8", None, low=0, below="columns"), "members")),
         feature_importances_=state.optional(state.array("f8", "columns", finite=False)),
         stopped_=state.optional(state.text()),  # files of version 0.1 have none
-        oob_error_=state.number(finite=False),
-        oob_score_=state.number(finite=False),
     )
 
     estimators_: list[Any]
@@ -301,15 +285,11 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
         return np.sum([answers for _, answers in self._each_answer(X)], axis=0) / len(self.estimators_)
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = member_tags("estimator", self._machine())
-        for name in ("sparse", "allow_nan", "positive_only", "string"):
-            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
-        return tags
+        return take_input_tags(super().__sklearn_tags__(), "estimator", self._machine())
 
 
 @dataclass(eq=False, repr=False)
-class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging):
+class BaggingClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, ClassifierMixin, Bagging):
     """Many classifiers of one kind, each fitted to a bootstrap sample; they vote.
 
         P(k | x) = share of the members that say k      (or the mean of their probabilities)
@@ -377,12 +357,8 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
     """
 
     _state = state.State(
-        _wrong_shares,
         voting=state.text("hard", "soft", *SPELLINGS["voting"]),
         classes_=CLASSES,
-        oob_decision_function_=state.either(
-            state.array("f8", None, None, finite=False), state.several(state.array("f8", None, None, finite=False))
-        ),
     )
 
     _: KW_ONLY
@@ -396,6 +372,8 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
         voting = spelled("voting", self.voting)
         if voting not in ("hard", "soft"):
             raise EmpiriskError(f"voting={self.voting!r} is not known; use 'hard' or 'soft'.")
+        if voting != self.voting:
+            warn_deprecated(f"voting={self.voting!r}", f"voting={voting!r}", "2027-12-31")
         if voting == "soft" and not hasattr(self._machine(), "predict_proba"):
             raise EmpiriskError(f"voting='soft' needs probabilities, which {self._machine()!r} lacks; use 'hard'.")
         y, several = label_columns(y)
@@ -453,10 +431,7 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
         return (elected(answers, self.classes_) != y).astype(np.float64)
 
     def _judge(self, answers: Array, seen: NDArray[np.bool_], y: NDArray, weights: Array) -> None:
-        judged = weights * seen
-        self.oob_error_ = float(judged @ self._losses(answers, y) / judged.sum()) if judged.any() else np.nan
-        self.oob_score_ = 1.0 - self.oob_error_
-        self.oob_decision_function_ = by_label(np.where(seen[:, None], answers, np.nan), self.classes_)
+        self._judge_classes(np.where(seen[:, None], answers, np.nan), self._losses(answers, y), weights * seen)
 
     def _acceptable(self, y: NDArray, rows: NDArray[np.intp]) -> bool:
         if isinstance(self.classes_, list):  # a machine that takes several labels takes columns of one class too
@@ -470,7 +445,7 @@ class BaggingClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Bagging
         return tags
 
 
-class BaggingRegressor(RegressorMixin, Bagging):
+class BaggingRegressor(OutOfBagNumbers, RegressorMixin, Bagging):
     """Many regression machines of one kind, each fitted to a bootstrap sample; the mean of what they predict.
 
     y may have several columns where the machine takes them; errors and scores are then means over the columns.
@@ -506,14 +481,8 @@ class BaggingRegressor(RegressorMixin, Bagging):
     """
 
     _state = state.State(
-        _several=state.optional(state.flag()),  # files of version 0.2 have none
         estimators_=state.several(state.part(has="predict", outputs="outputs"), "members"),
-        oob_prediction_=state.either(
-            state.array("f8", None, finite=False), state.array("f8", None, "outputs", finite=False)
-        ),
     )
-
-    _several = False
 
     @with_callbacks
     @all_or_nothing
@@ -541,8 +510,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
         return squared_errors(answers, y)
 
     def _judge(self, answers: Array, seen: NDArray[np.bool_], y: NDArray, weights: Array) -> None:
-        self.oob_error_, self.oob_score_ = judged_numbers(answers, y, weights * seen)
-        self.oob_prediction_ = like(np.where(seen[:, None], answers, np.nan), self._several)
+        self._judge_numbers(np.where(seen[:, None], answers, np.nan), y, weights * seen)
 
     def _acceptable(self, y: NDArray, rows: NDArray[np.intp]) -> bool:
         return True

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.ensemble import ClassMembers, Members, vote_margins
-from empirisk.contract.inputs import check_weights, class_codes, sorted_classes
+from empirisk.contract.inputs import Array, check_weights, class_codes, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags
 from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.progress import reported
@@ -28,8 +28,6 @@ from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import SVR, Ridge
 from empirisk.names import Estimator
 from empirisk.validation import available_if
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)

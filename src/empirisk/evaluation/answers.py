@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class HeldOutAnswers:
     """Answers to some rows.
 
     Attributes
@@ -45,24 +45,24 @@ class Answers:
         return _StoredRegressor(self) if self.classes is None else _StoredClassifier(self)
 
     @staticmethod
-    def join(parts: "list[Answers]") -> "Answers":
+    def join(parts: "list[HeldOutAnswers]") -> "HeldOutAnswers":
         """The answers of several parts, one after the other."""
 
         def joined(name: str) -> Any:
             values = [getattr(part, name) for part in parts]
             return None if any(value is None for value in values) else np.concatenate(values)
 
-        return Answers(joined("predictions"), joined("probabilities"), joined("decisions"), parts[0].classes)
+        return HeldOutAnswers(joined("predictions"), joined("probabilities"), joined("decisions"), parts[0].classes)
 
-    def take(self, rows: NDArray) -> "Answers":
+    def take(self, rows: NDArray) -> "HeldOutAnswers":
         """The answers to some of the rows."""
         probabilities, decisions = (
             None if value is None else value[rows] for value in (self.probabilities, self.decisions)
         )
-        return Answers(self.predictions[rows], probabilities, decisions, self.classes)
+        return HeldOutAnswers(self.predictions[rows], probabilities, decisions, self.classes)
 
 
-def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
+def answers_of(machine: Any, X: Any, classes: NDArray | None) -> HeldOutAnswers:
     """Predictions of a fitted machine for rows, with probabilities and decision values where it has them."""
     if classes is not None:
         machine = _computed_once(machine, X)
@@ -70,7 +70,7 @@ def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
     if classes is None:
         if not np.all(np.isfinite(predictions)):
             raise EmpiriskError("The machine predicted NaN or infinity on rows it had not seen; check its parameters.")
-        return Answers(predictions, None, None, None)
+        return HeldOutAnswers(predictions, None, None, None)
     known = np.asarray(machine.classes_)
     places = np.searchsorted(classes, known)
     probabilities = decisions = None
@@ -79,7 +79,7 @@ def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
         probabilities[:, places] = machine.predict_proba(X)
     if hasattr(machine, "decision_function") and len(known) == len(classes):
         decisions = np.asarray(machine.decision_function(X), dtype=np.float64)
-    return Answers(predictions, probabilities, decisions, classes)
+    return HeldOutAnswers(predictions, probabilities, decisions, classes)
 
 
 def _computed_once(machine: Any, X: Any) -> Any:
@@ -114,7 +114,7 @@ class _StoredRows(BaseEstimator):
 class _StoredPredictions(BaseEstimator):
     """An estimator that looks stored predictions up by row number; it has the methods that the machine had."""
 
-    def __init__(self, answers: Answers):
+    def __init__(self, answers: HeldOutAnswers):
         self.answers = answers
 
     def predict(self, X) -> NDArray:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from empirisk import losses, penalties
 from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.answers import Answers, Array, answers_of
+from empirisk.evaluation.answers import Array, HeldOutAnswers, answers_of
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.intervals import EvaluatedPart, EvaluatedSets, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
@@ -207,7 +207,7 @@ class Task:
 class Outcome:
     """Predictions, parameters, certificate and seconds of one split; ``scores`` has the user's own scorers only."""
 
-    answers: Answers
+    answers: HeldOutAnswers
     scores: dict[str, float]
     parameters: dict[str, Any]
     certificate: Certificate | None
@@ -231,7 +231,7 @@ class Outcome:
         said, probabilities, decisions = (unpack(packed) for packed in value["answers"])
         labels, certificate = task.data.classes, value["certificate"]
         return cls(
-            Answers(said if labels is None else labels[said], probabilities, decisions, labels),
+            HeldOutAnswers(said if labels is None else labels[said], probabilities, decisions, labels),
             value["scores"],
             thaw(value["parameters"], known_parts(task.machine)),
             None if certificate is None else Certificate(**certificate),
@@ -245,11 +245,12 @@ def _by_refitting(task: Task, journal: Any) -> list[Outcome]:
     what = ("evaluate", task.machine, data.X, data.y, data.weights, task.splits, task.seeds)
     notes = Journal(journal, lambda: fingerprint(*what, [metric.name for metric in task.metrics]))
 
-    def run(number: int) -> None:
-        notes.add(str(number), _one_split(task, number).to_json())
+    def run(number: int) -> dict[str, Any]:
+        return _one_split(task, number).to_json()
 
     left = [number for number in range(len(task.splits)) if str(number) not in notes.done]
-    parallel_fits(run, left, alone=len(task.splits) == 1)
+    alone = len(task.splits) == 1
+    parallel_fits(run, left, alone=alone, note=lambda number, outcome: notes.add(str(number), outcome))
     return [Outcome.from_json(notes.done[str(number)], task) for number in range(len(task.splits))]
 
 
@@ -281,13 +282,13 @@ def _closed_form(task: Task, cv: Any) -> list[Outcome]:
     if found is None:
         return []
     seconds = (clock.perf_counter() - start) / len(found)
-    return [Outcome(Answers(found[[row]], None, None, None), {}, {}, None, seconds) for row in range(len(found))]
+    return [Outcome(HeldOutAnswers(found[[row]], None, None, None), {}, {}, None, seconds) for row in range(len(found))]
 
 
 def _result(task: Task, outcomes: list[Outcome], confidence: float) -> EvaluationResult:
     data = task.data
     tests = [test for _, test in task.splits]
-    joined, order = Answers.join([outcome.answers for outcome in outcomes]), np.concatenate(tests)
+    joined, order = HeldOutAnswers.join([outcome.answers for outcome in outcomes]), np.concatenate(tests)
     rows, first = np.unique(order, return_index=True)
     once = joined.take(first)
     parts = [_part(data, test, outcome.answers) for test, outcome in zip(tests, outcomes, strict=True)]
@@ -314,7 +315,7 @@ def _result(task: Task, outcomes: list[Outcome], confidence: float) -> Evaluatio
     return EvaluationResult(scores, folds, rows, *answers, weights, type(task.machine).__name__, notes)
 
 
-def _part(data: Data, rows: NDArray, answers: Answers) -> EvaluatedPart:
+def _part(data: Data, rows: NDArray, answers: HeldOutAnswers) -> EvaluatedPart:
     return EvaluatedPart(rows, data.y[rows], answers, None if data.weights is None else data.weights[rows])
 
 

@@ -25,7 +25,7 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.answers import Answers, Array
+from empirisk.evaluation.answers import Array, HeldOutAnswers
 from empirisk.evaluation.metrics import Metric
 from empirisk.theory.luck import clopper_pearson, wilson
 
@@ -92,7 +92,7 @@ class EvaluatedPart:
 
     rows: NDArray[np.intp]
     truth: NDArray
-    answers: Answers
+    answers: HeldOutAnswers
     weights: Array | None
 
 
@@ -245,7 +245,7 @@ def _one_more(metric: Metric, trial: EvaluatedSets) -> Array:
     A machine that never predicts the positive class has a jackknife variance of zero for precision or recall. These
     changes stand for the kinds of rows that the sample lacks, as adding a success and a failure does for a proportion.
     """
-    answers = Answers.join([part.answers for part in trial.parts])
+    answers = HeldOutAnswers.join([part.answers for part in trial.parts])
     if answers.classes is None:
         return np.empty(0)
     labels = replace(answers, probabilities=None, decisions=None)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from empirisk.contract.inputs import Array
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.scored import ClassScores, scored_one
+from empirisk.theory.bound import check_rate
 
 ROUNDING = 1e-12  # rates that differ by less are equal
 
@@ -58,7 +59,7 @@ class ROCHull:
         false_positive_rate : float
             From 0 to 1.
         """
-        rate = _rate("false_positive_rate", false_positive_rate)
+        rate = check_rate("false_positive_rate", false_positive_rate)
         f, t = self.false_positive_rate, self.true_positive_rate
         right = min(int(np.searchsorted(f, rate, side="right")), len(f) - 1)
         left = right - 1
@@ -331,7 +332,7 @@ class CostCurve:
         probability_cost : float
             From 0 to 1.
         """
-        return float(np.interp(_rate("probability_cost", probability_cost), self.probability_cost, self.cost))
+        return float(np.interp(check_rate("probability_cost", probability_cost), self.probability_cost, self.cost))
 
     def threshold_at(self, probability_cost: float) -> float:
         """The best threshold at one place.
@@ -341,7 +342,7 @@ class CostCurve:
         probability_cost : float
             From 0 to 1.
         """
-        place = _rate("probability_cost", probability_cost)
+        place = check_rate("probability_cost", probability_cost)
         number = int(np.searchsorted(self.probability_cost, place, side="right")) - 1
         return float(self.thresholds[min(number, len(self.thresholds) - 1)])
 
@@ -437,7 +438,7 @@ class Gains:
         taken : float
             From 0 to 1.
         """
-        return float(np.interp(_rate("taken", taken), self.taken, self.found))
+        return float(np.interp(check_rate("taken", taken), self.taken, self.found))
 
     def lift_at(self, taken: float) -> float:
         """How many times more positives a share of the rows holds than rows drawn by chance.
@@ -447,7 +448,7 @@ class Gains:
         taken : float
             Above 0, up to 1.
         """
-        share = _rate("taken", taken)
+        share = check_rate("taken", taken)
         return self.at(share) / share if share > 0 else float(self.lift[0])
 
 
@@ -513,13 +514,3 @@ def precision_at_k(
     if not 0 < k <= rows[-1] * (1 + ROUNDING):
         raise EmpiriskError(f"k={k!r} must be above 0 and at most {rows[-1]:g}, the number of rows.")
     return float(np.interp(k, rows, hits) / k)
-
-
-def _rate(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not 0 <= number <= 1:
-        raise EmpiriskError(f"{name}={value!r} must lie from 0 to 1.")
-    return number

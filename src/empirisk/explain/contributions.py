@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk import losses
 from empirisk.errors import EmpiriskError
 from empirisk.explain.shapley import node_weights, shapley_values
-from empirisk.formats import number
+from empirisk.formats import number, shown
 from empirisk.protocols import has_contributions, has_weighted_members, is_grown
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ MOST_NODES = 2_000_000
 BLOCK = 256  # rows explained together
 NAMED = 3  # columns of a reason in words
 LETTERS = 30  # of a value
+SMALLEST = 1e-12  # difference of two exponents from which their exponentials differ
 
 
 def passed_by(machine: Any, X: Any) -> NDArray[np.uint16] | None:
@@ -37,7 +39,8 @@ def contributions(model: Any, table: Any) -> Array:
 
     For a linear machine the weights times the numbers that the encoder makes of the column, for an additive one its
     shapes, for trees, forests and
-    boosting the exact Shapley values, and of a vote about numbers the mean of its members'. For classes, what speaks
+    boosting the exact Shapley values, and of a vote about numbers the mean of its members'. Of losses of counts and
+    amounts, whose exponents are summed up, it is their part of the prediction. For classes, what speaks
     for the class that is predicted: of its probability for trees and forests, of its score (log odds, or a margin)
     for others.
     """
@@ -61,13 +64,14 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
     >>> reasons(found.model, er.tables.read("iris").head(1))
     ['for setosa (probability): petal_length=1.4 +0.667']
     """
+    frame = model.complete(frame)
     said, unit = model.predict(frame), unit_of(model)
     values, columns = contributions(model, frame), [column.name for column in model.schema.used]
     found = []
     for row, added in enumerate(values):
         order = [place for place in np.argsort(-np.abs(added), kind="stable")[:NAMED] if added[place] != 0]
         named = [
-            f"{columns[place]}={str(frame[columns[place]][row])[:LETTERS]} "
+            f"{columns[place]}={shown(frame[columns[place]][row])[:LETTERS]} "
             f"{'-' if added[place] < 0 else '+'}{number(abs(added[place]))}"
             for place in order
         ]
@@ -102,6 +106,20 @@ def _of_numbers(model: Any, X: Any) -> Array:
 
 def _of_machine(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array:
     """The same for one machine, whose nodes come first among those of which it is known how many rows passed."""
+    found = _of_scores(machine, passed, X)
+    loss = getattr(machine, "loss", None)
+    if loss is None or not losses.find(loss).positive:
+        return found
+    # What is predicted is the exponential of the sum: between two exponentials lies their logarithmic mean times the
+    # difference of the exponents, so that what columns add to those becomes what they add to the prediction.
+    total = found.sum(axis=(1, 2))
+    said = np.asarray(machine.predict(X), dtype=np.float64)
+    mean = np.where(np.abs(total) > SMALLEST, -np.expm1(-total) / np.where(total == 0, 1.0, total), 1.0)
+    return found * (said * mean)[:, None, None]
+
+
+def _of_scores(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array:
+    """What each number of the encoder adds to what the machine sums up."""
     if has_contributions(machine):
         return machine.contributions(_dense(X))
     weights = getattr(machine, "coef_", None)

@@ -20,13 +20,12 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import check_scoring
 
 from empirisk.contract.arguments import check_count
-from empirisk.contract.inputs import generator
+from empirisk.contract.inputs import Array, generator
 from empirisk.extras import data_frame
 
 if TYPE_CHECKING:
     import polars as pl
 
-Array = NDArray[np.float64]
 #: Scores a machine on a table and its target.
 Scorer = Callable[..., float]
 

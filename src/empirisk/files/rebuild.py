@@ -28,7 +28,7 @@ UNKNOWN = object()  # an entry of a table that is no category
 VOLATILE = ("_stop_words_id",)  # where an object of this process lies: no part of a step
 
 
-class Fit(NamedTuple):
+class Refit(NamedTuple):
     """The parameters under which a step is fitted again, rows and targets, and the attributes that they do not give."""
 
     options: Mapping[str, Any]
@@ -44,7 +44,7 @@ def _table(account: Account, rows: int, columns: int, entry: Any = 0.0) -> NDArr
     return np.full((rows, columns), entry, dtype=float if isinstance(entry, Real) else object)
 
 
-def _encoder(its: Mapping[str, Any], account: Account) -> Fit:
+def _encoder(its: Mapping[str, Any], account: Account) -> Refit:
     """Rows in which each frequent category is once and no rare one is, so that once is often enough."""
     found, rare = its["categories_"], its.get("infrequent_categories_", ())
     account.add_work(CELL * sum(map(len, found)))
@@ -57,7 +57,7 @@ def _encoder(its: Mapping[str, Any], account: Account) -> Fit:
     merging = {"min_frequency": 1 if rare else None, "max_categories": None}
     unknown = {"handle_unknown": "ignore"} if "drop" in its else {"handle_unknown": "use_encoded_value"}
     options = {"categories": list(found), "target_type": its.get("target_type_"), "unknown_value": -1}
-    return Fit(options | merging | unknown, X, y, ("categories_", "encodings_", "target_mean_"))
+    return Refit(options | merging | unknown, X, y, ("categories_", "encodings_", "target_mean_"))
 
 
 def _without(categories: NDArray[Any], rare: NDArray[Any] | None) -> list[Any]:
@@ -66,25 +66,25 @@ def _without(categories: NDArray[Any], rare: NDArray[Any] | None) -> list[Any]:
     return [x for x in categories.tolist() if (None if x != x else (x,)) not in left_out]
 
 
-def _bins(its: Mapping[str, Any], account: Account) -> Fit:
+def _bins(its: Mapping[str, Any], account: Account) -> Refit:
     """Two rows, which differ in the columns with several bins."""
     bins = np.asarray(its["n_bins_"])
     X = _table(account, 2, len(bins))
     X[1, bins > 1] = 1.0
     options = {"strategy": "uniform", "n_bins": np.maximum(bins, 2), "subsample": None}
-    return Fit(options, X, free=("bin_edges_",))
+    return Refit(options, X, free=("bin_edges_",))
 
 
-def _missing(its: Mapping[str, Any], account: Account) -> Fit:
+def _missing(its: Mapping[str, Any], account: Account) -> Refit:
     """A row without missing values, and one that misses those of the columns that an indicator has."""
     missing = its["missing_values"]
     numbers = isinstance(missing, Real) and its.get("strategy", "mean") in ("mean", "median")
     X = _table(account, 2, its["n_features_in_"], float(missing == 0)).astype(float if numbers else object)
     X[1, (vars(its["indicator_"]) if its.get("indicator_") is not None else its).get("features_", [])] = missing
-    return Fit({}, X, free=("statistics_",))
+    return Refit({}, X, free=("statistics_",))
 
 
-def _columns(its: Mapping[str, Any], account: Account) -> Fit:
+def _columns(its: Mapping[str, Any], account: Account) -> Refit:
     """A row with the names and the number of the columns, which no step takes."""
     X: Any = _table(account, 1, its["n_features_in_"])
     if "feature_names_in_" in its:
@@ -96,7 +96,7 @@ def _columns(its: Mapping[str, Any], account: Account) -> Fit:
     dropped = [(name, "drop", columns) for name, _, columns in its["transformers"]]
     remainder = its["remainder"] if isinstance(its["remainder"], str) else "drop"
     options = {"transformers": dropped, "remainder": remainder, "transformer_weights": None, "verbose": False}
-    return Fit(options, X, free=("transformers_", "output_indices_", "sparse_output_"))
+    return Refit(options, X, free=("transformers_", "output_indices_", "sparse_output_"))
 
 
 def _frame_library() -> Any:
@@ -106,34 +106,36 @@ def _frame_library() -> Any:
     return found
 
 
-def _target(its: Mapping[str, Any], account: Account) -> Fit:
+def _target(its: Mapping[str, Any], account: Account) -> Refit:
     """Targets of one axis, or of two where several are transformed."""
     y = np.zeros((2, 2) if getattr(its["transformer_"], "n_features_in_", 1) > 1 else 2)
     mean: Any = find("sklearn.DummyRegressor")
     options = {"regressor": mean(), "transformer": None, "func": None, "inverse_func": None}
-    return Fit(options, y.reshape(2, -1), y, ("transformer_", "regressor_"))
+    return Refit(options, y.reshape(2, -1), y, ("transformer_", "regressor_"))
 
 
-def _classes(its: Mapping[str, Any], account: Account) -> Fit:
+def _classes(its: Mapping[str, Any], account: Account) -> Refit:
     """A row of each class."""
-    return Fit({}, _table(account, len(its["classes_"]), 1), its["classes_"], ("class_prior_", "sparse_output_"))
+    return Refit({}, _table(account, len(its["classes_"]), 1), its["classes_"], ("class_prior_", "sparse_output_"))
 
 
 #: How the steps with private attributes are fitted again, by the name that files use.
-FITS: dict[str, Callable[[Mapping[str, Any], Account], Fit]] = {
+FITS: dict[str, Callable[[Mapping[str, Any], Account], Refit]] = {
     "sklearn.OneHotEncoder": _encoder,
     "sklearn.OrdinalEncoder": _encoder,
     "sklearn.TargetEncoder": _encoder,
     "sklearn.KBinsDiscretizer": _bins,
     "sklearn.SimpleImputer": _missing,
     "sklearn.MissingIndicator": _missing,
-    "sklearn.PolynomialFeatures": lambda its, account: Fit({}, _table(account, 1, its["n_features_in_"])),
+    "sklearn.PolynomialFeatures": lambda its, account: Refit({}, _table(account, 1, its["n_features_in_"])),
     "sklearn.ColumnTransformer": _columns,
     "sklearn.TransformedTargetRegressor": _target,
     "sklearn.DummyClassifier": _classes,
     # The power of a constant column is not searched for.
-    "sklearn.PowerTransformer": lambda its, account: Fit({"method": "yeo-johnson"}, [[1.0], [1.0]], free=("lambdas_",)),
-    "sklearn.TfidfVectorizer": lambda its, account: Fit(
+    "sklearn.PowerTransformer": lambda its, account: Refit(
+        {"method": "yeo-johnson"}, [[1.0], [1.0]], free=("lambdas_",)
+    ),
+    "sklearn.TfidfVectorizer": lambda its, account: Refit(
         {"vocabulary": {"a": 0}}, ["a"], free=("vocabulary_", "fixed_vocabulary_")
     ),
 }

@@ -32,6 +32,7 @@ RECORDS = {
     "kernels.Times": "empirisk.kernels.wrappers",
     "maps.BoxCox": "empirisk.maps.recipes",
     "maps.Logarithm": "empirisk.maps.recipes",
+    "tables.History": "empirisk.tables.history",
     "tables.Items": "empirisk.tables.kinds.several",
     "tables.Letters": "empirisk.tables.encoding.letters",
     "tables.Means": "empirisk.tables.encoding.categories",

@@ -223,7 +223,7 @@ def constrained(
     if problems[0].penalty.zero:
         raise Unsuitable(f"C={constraint!r} bounds the penalty, and there is none; use penalty='l2' or 'l1'.")
     begin = time.perf_counter()
-    search = RadiusSearch(problems, constraint.limit, replace(run, progress=None, learning=None))
+    search = RadiusSearch(problems, constraint.limit, replace(run, progress=None, learning=None, resisted=[]))
     smallest, largest = natural_range(search.problems)
     tried_freely = problems[0].design.implicit
     for step in range(MOST):

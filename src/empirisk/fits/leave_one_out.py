@@ -98,7 +98,9 @@ def left_out_diagonal(problem: Problem) -> Array:
     intercept), the coefficients are S y, and the residual of a row left out is (S y)_i / S_ii.
     """
     matrix = problem.design.row_products.copy()
-    matrix[np.diag_indices_from(matrix)] += problem.penalty.l2 / (2.0 * problem.scale)
+    # Products are known but for rounding: a smaller ridge would leave a matrix that has no factor.
+    rounding = len(matrix) * np.finfo(float).eps * float(matrix.diagonal().max())
+    matrix[np.diag_indices_from(matrix)] += np.maximum(problem.penalty.l2 / (2.0 * problem.scale), rounding)
     factor: Array = interruptible_call(lambda: np.asarray(np.linalg.cholesky(matrix), dtype=np.float64), len(matrix))
     response: Array = cho_solve((factor, True), np.ones(len(factor)))
     lapack.invert_product(factor)

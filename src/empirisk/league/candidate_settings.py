@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from empirisk.league.calibrate import calibrated
-from empirisk.league.candidates import Candidate, Size, around, is_large
+from empirisk.league.candidates import Candidate, Size, around, deviance_of, is_large
 from empirisk.league.encoded_folds import EncodedFolds
 from empirisk.league.records import CandidateResult
 from empirisk.league.split import reads_codes
@@ -51,7 +51,9 @@ class CandidateSettings:
         key = folds, codes
         if key not in self._sizes:
             size = Size.of(*folds.fold(0, codes)[:2], self.classes, self.seed)
-            self._sizes[key] = replace(size, rows=self.folds.rows, codes=folds.encoders[codes].coded_places)
+            deviance = "" if self.classes else deviance_of(self.folds.y)
+            places = folds.encoders[codes].coded_places
+            self._sizes[key] = replace(size, rows=self.folds.rows, codes=places, deviance=deviance)
         return self._sizes[key]
 
     def _size_for(self, candidate: Candidate, folds: EncodedFolds) -> Size:

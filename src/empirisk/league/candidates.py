@@ -25,6 +25,8 @@ MAX_DENSE_ENTRIES = 50_000_000
 SOME_CLASSES, MAX_ONE_AGAINST_REST, MANY_CLASSES = 5, 10, 30
 LARGE = 100_000  # rows times classes: on fewer, early stopping would take rows away that are needed
 TREE_ROWS = 50_000  # enough for a deep tree; the forest sees all rows together
+#: Times the median that the mean of amounts is at the least where they have a long tail.
+SKEWED = 1.2
 #: For numbers, so many rows are enough for boosting with large trees.
 DEEP_ROWS = 8_000
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
@@ -52,7 +54,8 @@ class Size:
     """What the settings depend on: the shape of the encoded training part, the sum of its variances, the classes.
 
     ``unit`` is the mean distance of the targets from their median, for numbers: what the strength of a loss that is not
-    squared must be measured in, ``codes`` the places of the columns that hold codes of words.
+    squared must be measured in, ``codes`` the places of the columns that hold codes of words, and ``deviance`` the loss
+    of counts or of skewed amounts, where the target holds these.
     """
 
     rows: int
@@ -63,6 +66,7 @@ class Size:
     seed: int
     unit: float = 1.0
     codes: list[int] = field(default_factory=list)
+    deviance: str = ""
 
     @property
     def texts(self) -> bool:
@@ -83,6 +87,21 @@ class Size:
         spread = float(np.maximum(square - mean**2, 0).sum()) or 1.0
         unit = 1.0 if classes else float(np.abs(y - np.median(y)).mean()) or 1.0
         return cls(X.shape[0], X.shape[1], spread, classes, sparse, seed, unit)
+
+
+def deviance_of(y: Any) -> str:
+    """The loss of counts ("poisson"), or of amounts with a long tail upwards ("gamma"); empty for other numbers.
+
+    >>> deviance_of(np.array([0.0, 2.0, 1.0, 0.0])), deviance_of(np.array([90.0, 100.0, 400.0]))
+    ('poisson', 'gamma')
+    >>> deviance_of(np.arange(-9.0, 9.0))
+    ''
+    """
+    if y.min() < 0:
+        return ""
+    if y.min() == 0:
+        return "poisson" if np.array_equal(y, np.round(y)) else ""
+    return "gamma" if y.mean() > SKEWED * np.median(y) else ""
 
 
 #: When a candidate plays where time is short.
@@ -253,6 +272,14 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     return [*small, full | {"n_estimators": 400, "learning_rate": 0.05}, shy | {"n_estimators": 400}]
 
 
+def _with_deviance(size: Size, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The settings, and before them the last one with the loss of counts or amounts, where the target holds these.
+
+    Its mean is the exponential of a sum of trees: what multiplies the target need not be learned level by level.
+    """
+    return [settings[-1] | {"loss": size.deviance}, *settings] if size.deviance else settings
+
+
 def _quick_boosting(size: Size) -> list[dict[str, Any]]:
     """Small trees on some of the rows and columns: nearly as good, in a tenth of the time."""
     rounds = int(np.clip(QUICK_TREES // max(size.classes, 1), *QUICK_ROUNDS))
@@ -316,7 +343,7 @@ def _everyone(
         return lambda s: [make("Forest", n_estimators=trees(s), max_samples=min(1.0, TREE_ROWS / s.rows), **_usual(s))]
 
     def boosting(settings: Callable[[Size], list[dict[str, Any]]]) -> Callable[[Size], list[Any]]:
-        return lambda size: [make("Boosting", **each) for each in settings(size)]
+        return lambda size: [make("Boosting", **each) for each in _with_deviance(size, settings(size))]
 
     def of_trees(name: str, title: str, machines: Callable[[Size], list[Any]], **others: Any) -> Candidate:
         return Candidate(name, title, machines, _needs_dense, codes=True, **others)

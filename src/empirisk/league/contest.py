@@ -1,12 +1,15 @@
 """The contest: candidates play folds as the schedule says, until it ends, the time is over or Ctrl-C is pressed."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from empirisk.evaluation.metrics import Metric
+from empirisk.extras import need
 from empirisk.league.budget import TimeBudget
 from empirisk.league.candidate_settings import CandidateSettings
 from empirisk.league.candidates import Candidate
@@ -23,6 +26,7 @@ from empirisk.league.store import FoldStore
 from empirisk.league.vote import Answers
 from empirisk.linalg.compiled import preload
 from empirisk.runs.journal import Journal
+from empirisk.settings import settings
 from empirisk.stop import InterruptCounter
 
 #: Processor seconds before the contest ends in which no function is compiled: none can be stopped half-way.
@@ -42,6 +46,8 @@ class Contest:
         Simplest first.
     tell : callable
         Hears of events: "doing" and "played".
+    precompile : PrecompileProcesses
+        Compile what those need who play later.
 
     Attributes
     ----------
@@ -61,6 +67,7 @@ class Contest:
         interrupts: InterruptCounter,
         candidates: Sequence[Candidate],
         tell: Tell,
+        precompile: PrecompileProcesses,
     ):
         self.plan, self.request, self.metric, self.budget = plan, request, metric, budget
         self.interrupts, self.tell = interrupts, lambda what: tell("doing", what)
@@ -75,19 +82,29 @@ class Contest:
             candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
         )
         self._compiling = CompilationListener(self._compiles, self._too_late_to_compile)
-        self._precompile = PrecompileProcesses()
+        self._precompile = precompile
         self._doing = ""
-        self._player = FoldPlayer(metric, budget, self.store, interrupts, self._say, lambda: self._compiling.seconds)
+        self._ahead = None
+        if settings().cluster != "none":
+            need("A cluster", "scale", "distributed")
+            self._ahead = import_module("empirisk.league.ahead").FitsAhead(self._likely, interrupts.requested)
+        self._player = FoldPlayer(
+            metric, budget, self.store, interrupts, self._say, lambda: self._compiling.seconds, self._ahead
+        )
 
     def run(self) -> list[CandidateResult]:
         """How everyone did, best first."""
         preload()
         # What is to be said of a fit is in the table.
         with warnings.catch_warnings(action="ignore"), listening_to_numba(self._compiling), self._precompile:
-            play = self.schedule.next()
-            while play is not None:
-                play = self.schedule.next(self._player.play(play))
-                self.store.keep_only(self.schedule.leaders())
+            try:
+                play = self.schedule.next()
+                while play is not None:
+                    play = self.schedule.next(self._player.play(play))
+                    self.store.keep_only(self.schedule.leaders())
+            finally:
+                if self._ahead is not None:
+                    self._ahead.close()
         results = self.schedule.results
         for place, candidate in enumerate(self._candidates):
             remark = f"{self.schedule.ended} before its turn"
@@ -115,6 +132,16 @@ class Contest:
             return None
         return said, np.searchsorted(known[0], true)
 
+    def _likely(self, play: Play) -> Iterator[Play]:
+        """What may be played after this: its setting on the other folds, then those who wait on the first fold."""
+        for fold in range(play.fold + 1, len(play.folds)):
+            yield replace(play, fold=fold)
+        for candidate in self.schedule.waiting:
+            if not candidate.votes and not self._settings.reason_not_to_run(candidate, play.folds):
+                result = CandidateResult(candidate.name, candidate.title, 0)
+                for setting in self._settings.of(candidate, play.folds):
+                    yield Play(result, setting, play.folds, 0)
+
     def _say(self, play: Play) -> None:
         """Tell what is played."""
         folds = self.schedule.folds
@@ -125,8 +152,11 @@ class Contest:
     def _compiles(self) -> None:
         """Say so; what those who come later need is now being compiled too."""
         self.tell(f"{self._doing}: compiling, once")
-        if not self._precompile.running:
-            names = [(one.name, one.codes) for one in self.schedule.waiting]
+        if not self._precompile.asked:
+            # Where time is short, the first ones are compiled here meanwhile; else the last are needed last.
+            waiting = self.schedule.waiting
+            order = sorted(waiting, key=lambda one: one.early) if self.budget.limited else waiting[::-1]
+            names = [(one.name, one.codes) for one in order]
             folds: Any = self.schedule.seen[-1]
             parts = {
                 codes: (self._settings.size(folds, codes), *folds.fold(0, codes)[:2])

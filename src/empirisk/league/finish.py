@@ -21,6 +21,7 @@ from empirisk.league.fold import sentence
 from empirisk.league.records import CandidateResult
 from empirisk.league.refit import fit_winner, refit_on_all
 from empirisk.league.result import Learned
+from empirisk.league.seasons import Backtest, backtest
 from empirisk.league.split import Plan
 from empirisk.league.vote import members
 from empirisk.linalg import threads
@@ -53,6 +54,7 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
     if found.classes is None:
         errors = sections.optional_section("the spread of errors", lambda: _errors(found, pipeline, tested, seed))
         errors = errors or Errors.alike(tested.predictions, tested.truth)
+    ahead = found.history and sections.optional_section("forecasts", lambda: backtest(found, pipeline))
     final = (
         sections.optional_section("the refit on all rows", lambda: refit_on_all(found, best))
         if contest.request.refit
@@ -73,7 +75,7 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
         lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, budget.rest)),
     )
     remarks = [*found.warnings, *_on_fewer_rows(found, rows, held_out), *sections.sentences()]
-    model = _model(found, final or pipeline, tested, best, rows, errors)
+    model = _model(found, final or pipeline, tested, best, rows, errors, ahead)
     if final is not None:
         model.description["refitted"] = f"on all {len(found.y):,} rows"
         remarks.append(
@@ -99,11 +101,18 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
         curve=curve,
         plan=found,
         errors=errors,
+        backtest=ahead,
     )
 
 
 def _model(
-    found: Plan, pipeline: Any, tested: Any, best: CandidateResult, rows: int, errors: Errors | None
+    found: Plan,
+    pipeline: Any,
+    tested: Any,
+    best: CandidateResult,
+    rows: int,
+    errors: Errors | None,
+    ahead: Backtest | None,
 ) -> tables.TableModel:
     """The model, with its scores and what is worth knowing of it."""
     for machine in map(uncalibrated, members(pipeline[-1])):
@@ -137,7 +146,20 @@ def _model(
         None if errors is None else errors.spread,
         None if errors is None else _limits(found),
         tested.threshold,
+        found.history if ahead is None or found.history is None else replace(found.history, growth=ahead.growth),
+        _example(found),
     )
+
+
+def _example(found: Plan) -> dict[str, Any]:
+    """A training row as a service is asked for it; in order of time with the last moment that is known."""
+    row, history = found.schema.example(found.frame[found.train]), found.history
+    if history is None:
+        return row
+    last = history.times(history.moments[-1:])[0]
+    return {history.time.name: history.time.type.as_json(last)} | {
+        name: value for name, value in row.items() if name not in history.names
+    }
 
 
 def _errors(found: Plan, pipeline: Any, tested: Any, seed: int) -> Errors:

@@ -47,6 +47,8 @@ class FoldPlayer:
         Hears of each play that is really played.
     compiling : callable
         Seconds that were spent on compiling so far, which no fit takes again.
+    ahead : FitsAhead or None
+        Fits on the workers of a cluster; None where fits run here.
     """
 
     metric: Metric
@@ -55,6 +57,7 @@ class FoldPlayer:
     interrupts: InterruptCounter
     tell: Callable[[Play], None]
     compiling: Callable[[], float] = lambda: 0.0
+    ahead: Any = None
 
     def play(self, play: Play) -> FoldResult:
         """How a play goes; one that was played before, or for which there is no time, takes none."""
@@ -87,7 +90,7 @@ class FoldPlayer:
         try:
             # Fits and predictions run in pieces, which ask these questions.
             with listening_to(stop), stopping(lambda: stop() or (play.limited and self.budget.left <= 0)):
-                seconds = self._fitted(play, machine, X, y)
+                machine, seconds = self._fitted(play, machine, X, y)
                 begin = self._now()
                 score = float(self.metric.scorer(machine, X_new, y_new))
                 certificate = getattr(uncalibrated(machine), "certificate_", None)
@@ -105,15 +108,20 @@ class FoldPlayer:
         self.store.add(play, result, play.folds.pipeline(play.fold, machine))
         return result
 
-    def _fitted(self, play: Play, machine: Any, X: Any, y: NDArray) -> float:
-        """Fit a machine, and say how long it took; a vote is made of members that were fitted on this fold and kept."""
+    def _fitted(self, play: Play, machine: Any, X: Any, y: NDArray) -> tuple[Any, float]:
+        """A machine fitted, and how long it took; a vote is made of members that were fitted on this fold and kept."""
         kept = self.store.members(play, play.voters[: len(members(machine))]) if play.voters else None
         if kept is not None:
             join(machine, [pipeline[-1] for pipeline in kept[0]], X, y)
-            return kept[1]
+            return machine, kept[1]
+        if self.ahead is not None:
+            machine, seconds = self.ahead.fitted(play, machine)
+            if was_cut(machine):
+                raise Stopped
+            return machine, seconds
         begin = self._now()
         _fit(machine, X, y, lambda: self.budget.deadline + GRACE_SECONDS if play.limited else np.inf)
-        return self._now() - begin
+        return machine, self._now() - begin
 
     def _now(self) -> float:
         """The time, without what compiling took."""

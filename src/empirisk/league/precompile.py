@@ -1,7 +1,9 @@
 """What the contest is going to need is compiled ahead by other processes, while its first machines run.
 
 Numba keeps what it has compiled in files, so whoever comes second only loads it. A process has low priority and fits
-each machine to a few rows; it ends when the contest does, between two functions, so that no file is left half-way.
+each machine to a few rows; it ends when the contest does, between two functions, so that what it has compiled is kept
+and no file is left half-way. On a computer where nothing was compiled yet it is started before the table is read, so
+that it is ready when the first machine plays.
 """
 
 import os
@@ -21,6 +23,7 @@ from empirisk.league.candidates import Size, candidates_for
 from empirisk.league.compiling import CompilationListener, listening_to_numba
 from empirisk.league.encoded_folds import sample
 from empirisk.settings import settings
+from empirisk.trees.binned.alone import grow_alone
 
 #: Processes at most: each takes a quarter of a gigabyte, and with more of them the longest decides.
 MAX_PROCESSES = 3
@@ -39,6 +42,8 @@ class PrecompileProcesses:
     ----------
     running : list
         The processes that were started.
+    asked : bool
+        Whether they were told what to compile.
 
     Examples
     --------
@@ -49,31 +54,37 @@ class PrecompileProcesses:
 
     def __init__(self):
         self.running: list[subprocess.Popen] = []
+        self.asked = False
+
+    def start(self) -> None:
+        """Start the processes, which load what they need and wait for work."""
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        for _ in range(min(settings().threads - 1, MAX_PROCESSES) if sys.executable else 0):
+            self.running.append(
+                subprocess.Popen(
+                    [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=environment,
+                )
+            )
 
     def compile(self, names: Sequence[tuple[str, bool]], parts: Mapping[bool, tuple[Size, Any, NDArray]]) -> None:
-        """Begin with the candidates of these names, the last first: that one is needed last.
+        """Compile what the candidates of these names need, in order; once.
 
         Beside each name stands which of the parts it learns from: the size of its table, and its rows.
         """
+        self.asked = True
+        if not self.running:
+            self.start()
         few = {}
         for codes, (size, X, y) in parts.items():
             rows = sample(y, ROWS, size.seed, np.arange(len(y)))
             few[codes] = size, X[rows], y[rows]
-        jobs = [(name, *few[codes]) for name, codes in names[::-1] if name not in NOT_CACHED]
-        count = min(len(jobs), settings().threads - 1, MAX_PROCESSES)
-        if count < 1 or not sys.executable:
-            return
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        for place in range(count):
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-            )
-            self.running.append(process)
-            Thread(target=_send, args=(process, jobs[place::count]), daemon=True).start()
+        jobs = [(name, *few[codes]) for name, codes in names if name not in NOT_CACHED]
+        for place, process in enumerate(self.running):
+            Thread(target=_send, args=(process, jobs[place :: len(self.running)]), daemon=True).start()
 
     def __enter__(self) -> "PrecompileProcesses":
         return self
@@ -82,14 +93,21 @@ class PrecompileProcesses:
         for process in self.running:
             with suppress(OSError):
                 process.stdin.close()  # type: ignore[union-attr]
+            Thread(target=process.wait, daemon=True).start()  # so that nothing is left of it
+
+
+def nothing_compiled() -> bool:
+    """Whether no file holds the loop that grows the trees of boosting: this computer has not run a contest yet."""
+    folder = getattr(grow_alone.stats, "cache_path", None)
+    name = grow_alone.__name__
+    return not (folder and os.path.isdir(folder) and any(f".{name}-" in file for file in os.listdir(folder)))
 
 
 def _send(process: subprocess.Popen, jobs: list[tuple]) -> None:
-    """Hand the jobs over, and wait for the end of the process, so that nothing is left of it."""
+    """Hand the jobs over."""
     with suppress(OSError, ValueError):  # it has ended, or is to end
         pickle.dump(jobs, process.stdin)  # type: ignore[arg-type]
         process.stdin.flush()  # type: ignore[union-attr]
-    process.wait()
 
 
 def main() -> None:
@@ -97,7 +115,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the contest, which then closes the pipe
     if hasattr(os, "nice"):
         os.nice(NICENESS)
-    jobs = pickle.load(sys.stdin.buffer)
+    try:
+        jobs = pickle.load(sys.stdin.buffer)
+    except EOFError:  # the run ended before it came to its machines
+        os._exit(0)
     over = Event()
     Thread(target=lambda: (sys.stdin.buffer.read(), over.set()), daemon=True).start()
     with listening_to_numba(CompilationListener(lambda: None, lambda: over.is_set() and os._exit(0))):

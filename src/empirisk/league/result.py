@@ -83,6 +83,8 @@ class Learned:
         What was learned from: rows, columns, and which of them only judged.
     errors : Errors or None
         Of numbers: the errors of the test, and the size that was to be expected of each.
+    backtest : Backtest or None
+        Of numbers in order of time, forecasts that begin at moments of the test.
     origin : Origin
         What it takes to make the result again.
     twins : int
@@ -109,6 +111,7 @@ class Learned:
     plan: Any = None
     origin: Any = None
     errors: Any = None
+    backtest: Any = None
     twins: int = 0
     seconds: float = 0.0
 
@@ -203,14 +206,22 @@ class Learned:
         return None if self.classes is None else rare_class(self.test.truth)
 
     def _naive(self, size: Any) -> str:
-        """What repeating the last season would be off by, where the test comes after the training rows in time."""
+        """What the guess of the season before is off by, where the test comes after the training rows in time."""
         if not self.plan.in_order:
-            return ""
-        train, test = (np.argsort(self.plan.times[part], kind="stable") for part in (self.plan.train, self.plan.test))
-        last, order = seasonal_naive(self.plan.y[self.plan.train[train]], len(self.test.truth)), test
-        off = number(size(self.test.truth[order], last.guesses))
-        what = "the last value" if last.season == 1 else f"the last {last.season} rows, again and again,"
-        return f", and repeating {what} by {off}"
+            return "."
+        guess = seasonal_naive(self.plan)
+        told = f", and repeating {guess.words} by {number(size(self.test.truth, guess.guesses))}."
+        if self.backtest is None:
+            return told
+        truth, said, naive = self.backtest
+        return (
+            f"{told} Forecasts of {truth.shape[1]} moments in one go are off by {number(size(truth, said))}; repeating "
+            f"the last {'value' if guess.season == 1 else 'season'} by {number(size(truth, naive))}."
+        )
+
+    def forecast(self, rows: int, coverage: float | None = None) -> pl.DataFrame:
+        """What comes next, of a model in order of time: see `TableModel.forecast`."""
+        return self.model.forecast(rows, coverage)
 
     def _found(self, rare: Any) -> str:
         """How a class was found: among the rows with the highest scores or, without scores, by name."""
@@ -304,7 +315,7 @@ class Learned:
             error, plain = size(truth, self.test.predictions), size(truth, truth.mean())
             return (
                 f"On {rows}, the model's predictions of {self.target} are off by {number(error)} ({name}); "
-                f"always predicting the mean would be off by {number(plain)}{self._naive(size)}."
+                f"always predicting the mean would be off by {number(plain)}{self._naive(size)}"
             )
         rare = self.rare
         found = f"On {rows}, the model {self._right() if rare is None else self._found(rare)}"

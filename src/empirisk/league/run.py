@@ -16,6 +16,7 @@ from empirisk.league.events import Tell
 from empirisk.league.finish import finish
 from empirisk.league.origin import Origin
 from empirisk.league.outputs import MARK_LETTERS, file_paths, write
+from empirisk.league.precompile import PrecompileProcesses, nothing_compiled
 from empirisk.league.records import FoldResult, winner
 from empirisk.league.request import Request
 from empirisk.league.result import Learned
@@ -34,7 +35,9 @@ def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
     paths = None if request.out is None else file_paths(Path(request.out), request.force)
     lock = nullcontext() if request.out is None else file_lock(Path(request.out))
     quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)  # all that is to be said is told
-    with config(threads=request.jobs), lock, quiet:
+    with config(threads=request.jobs), lock, quiet, PrecompileProcesses() as precompile:
+        if nothing_compiled():
+            precompile.start()
         named = isinstance(request.data, (str, Path))
         tell("doing", f"reading {request.data}" if named else "reading the table")
         found = plan(request)
@@ -47,7 +50,7 @@ def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
         journal = _journal(paths, found, *request.deciding, metric.name)
         if journal.done:
             tell("resumed", len(journal.done))
-        contest = Contest(found, request, metric, budget, journal, interrupts, candidates, tell)
+        contest = Contest(found, request, metric, budget, journal, interrupts, candidates, tell, precompile)
         with interrupts, stopping(interrupts.second.is_set):
             try:
                 return _whole(contest, paths, tell)

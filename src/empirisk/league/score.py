@@ -67,7 +67,7 @@ def score(model: tables.TableModel, data: Any, metric: str | None = None, header
         table, truth = table.filter(pl.Series(~new)), truth[~new]
         if table.height == 0:
             raise EmpiriskError(f"No row has a class of {target.name!r} that the model knows; is it the right model?")
-    frame = model.schema.features(table)
+    frame = model.schema.features(model.complete(table))
     part = EvaluatedPart(np.arange(len(truth)), truth, answers_of(model.pipeline, frame, classes), None)
     first = [] if metric is None else [metric_for(metric, classes, balance=False)]
     scores = scores_of(part, model.pipeline, first)

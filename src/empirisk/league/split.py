@@ -1,7 +1,7 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from empirisk.lazy import lazy
 from empirisk.league.large import read_or_sample
 from empirisk.league.request import Request
 from empirisk.linalg.hashes import equal_keys
+from empirisk.tables.history import History, mean_by_moment, moments_of, season_of
 from empirisk.tables.kinds import KINDS
 from empirisk.tables.kinds.number import forms_of, written_as
 from empirisk.tables.reading import datasets
-from empirisk.tables.understanding.guess import LEADING_ZERO, column_words, guess
+from empirisk.tables.understanding.groups import perhaps_groups
+from empirisk.tables.understanding.guess import LEADING_ZERO, column_words, guess, read_as
 from empirisk.tables.understanding.schema import find_column, with_missing
 from empirisk.tables.understanding.stand_ins import stand_ins
 
@@ -73,6 +75,14 @@ class Plan:
         The rank of every row in time, where the test rows come after the others.
     leaks : dict
         Columns that may give the target away, and why.
+    files : Scan or None
+        The table, where it is larger than memory and the rows here are a sample of it.
+    missing : sequence of str
+        Values that mean missing.
+    ruled : bool
+        Whether a column decides which rows are held out.
+    history : History or None
+        Of numbers in order of time, what the target was before each row.
     """
 
     name: str
@@ -87,11 +97,20 @@ class Plan:
     warnings: list[str]
     times: NDArray | None = None
     leaks: dict[str, str] = field(default_factory=dict)
+    files: Any = None
+    missing: Sequence[str] = ()
+    ruled: bool = False
+    history: History | None = None
 
     @property
     def in_order(self) -> bool:
         """Whether the test rows come after the others in time."""
         return self.times is not None
+
+    @lazy
+    def tested_hashes(self) -> pl.Series:
+        """By what rows of the test are recognised."""
+        return self.frame[self.test].hash_rows(seed=1)
 
     @lazy
     def twins(self) -> int:
@@ -138,7 +157,7 @@ def reads_codes(machine: Any) -> bool:
 def plan(request: Request) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     data = request.data
-    table, note = read_or_sample(data, request.header)
+    table, files, note = read_or_sample(data, request.header)
     numbers = np.arange(table.height)
     if request.test_file is not None:
         table = _with_tests(table, tables.read(request.test_file, header=request.header))
@@ -161,12 +180,19 @@ def plan(request: Request) -> Plan:
     # The rank of every value; missing ones come first.
     rules = {rule: _ordered(table[name], rule).rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
     dropped = [find_column(column, table.columns, "drop") for column in request.drop]
-    # The parts of a date are learned from; numbers and words that only order the rows are not.
-    ordering = [name for rule, name in ruling.items() if rule == "groups" or guess(table[name]).kind != "date"]
+    # The parts of a date are learned from, and numbers in time from what was before; what only orders rows is not.
+    time = _counted_time(table[ruling["time"]], target) if "time" in ruling else None
+    types |= {} if time is None else {time.name: time.kind}
+    ordering = [name for rule, name in ruling.items() if rule == "groups" or time is None]
     unread = [target.name, *ordering, *dropped, *[HELD_OUT] * (request.test_file is not None)]
     schema = tables.understand(table, list(dict.fromkeys(unread)), types, request.missing)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
     warnings += filter(None, (_odd_values(table[name], numbers) for name in worded))
+    warnings += [
+        f"Several rows share each {name!r}: if the model is for others than these, keep their rows together with "
+        f"{option('groups', name)}."
+        for name in ([] if "groups" in rules else perhaps_groups(table, schema))
+    ]
     y = _checked_target(target.values(table), target)
     frame = schema.features(table)
     equal = np.arange(len(y)) if rules else equal_rows(frame, y, bool(target.classes))
@@ -181,11 +207,63 @@ def plan(request: Request) -> Plan:
         train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
         if not len(test):
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
+    history = None if time is None or target.classes else _history(time, table[time.name], target.name, y, train)
+    if history is not None:  # the first rows have nothing before them
+        train = train[rules["time"][train] > history.reach]
     within = {rule: ranks[train] for rule, ranks in rules.items()}
     folds = _folds(y[train], target, equal[train], request, within, warnings)
-    found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings, rules.get("time"))
+    found = Plan(
+        name,
+        frame,
+        schema,
+        target,
+        y,
+        numbers,
+        train,
+        test,
+        folds,
+        warnings,
+        rules.get("time"),
+        files=files,
+        missing=request.missing,
+        ruled=bool(rules),
+    )
     warnings += _warn_about_columns(found)
-    return found
+    return found if history is None else _with_history(found, history)
+
+
+def _counted_time(times: pl.Series, target: Any) -> tables.Column | None:
+    """The column of the time, where it can be counted on: dates and, for a target of numbers, numbers; else None."""
+    time = read_as(times, "number") if times.dtype.is_numeric() else guess(times)
+    return time if time.type.drawn in (("dates",) if target.classes else ("dates", "numbers")) else None
+
+
+def _history(time: tables.Column, times: pl.Series, target: str, y: NDArray, train: NDArray) -> History:
+    """What the target was over time, with the season of the training rows."""
+    moments = moments_of(time, time.parse(times))
+    return History.of(time, target, moments, y, season_of(mean_by_moment(moments[train], y[train])[1]))
+
+
+def _with_history(found: Plan, history: History) -> Plan:
+    """The plan with the columns that are known before the time of each row, instead of the time itself."""
+    assert found.times is not None
+    moments = np.append(np.nan, history.moments)[found.times]
+    made = history.known_before(moments)
+    kinds = dict.fromkeys(history.earlier, "number") | dict.fromkeys(history.calendar, "category")
+    kept = [column for column in found.schema.columns if column.name not in (history.time.name, *made.columns)]
+    season = f" It repeats after {history.season} moments." if history.season > 1 else ""
+    found.warnings.append(
+        f"{found.target.name!r} is learned from what is known before the time of each row: {listed(history.names)}; "
+        f"the first {history.reach} moments serve for that alone.{season} The test predicts every row from those "
+        "before it."
+    )
+    schema = tables.Schema((*kept, *tables.understand(made, types=kinds).columns))
+    return replace(
+        found,
+        frame=found.frame.with_columns(made).select(one.name for one in schema.used),
+        schema=schema,
+        history=history,
+    )
 
 
 def _with_tests(table: pl.DataFrame, tests: pl.DataFrame) -> pl.DataFrame:
@@ -327,7 +405,9 @@ def _folds(
         if smallest < count:
             count = max(2, smallest)
             warnings.append(f"The smallest class has {smallest} training rows: {count} folds were used.")
-    return _split_sets(equal, count, y, classes=bool(target.classes), random_state=request.seed, **rules)
+    folds = _split_sets(equal, count, y, classes=bool(target.classes), random_state=request.seed, **rules)
+    # In order of time the last fold has most rows to learn from: the first to be played is the one that tells most.
+    return folds[::-1] if "time" in rules else folds
 
 
 def _warn_about_columns(found: Plan) -> Iterator[str]:

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from empirisk import tables
 from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, listed
 from empirisk.formats import number
 from empirisk.league.origin import Origin
 from empirisk.league.outputs import file_paths, write
@@ -101,12 +101,17 @@ class Described:
     origin: Origin
     hurried: bool
 
+    @property
+    def _used(self) -> list[str]:
+        return [column.name for column in self.model.schema.used]
+
     def summary(self) -> str:
         """The finding in a sentence."""
         how = "clear" if self.silhouette >= CLEAR_SILHOUETTE else "weak"
         return (
             f"{self.frame.height} rows in {len(self.clusters)} clusters, which are {how} (silhouette "
             f"{self.silhouette:.2f}); the largest holds {self.clusters[0].share:.0%} of the rows."
+            + (f" They look at {listed(self._used)} alone." if len(self._used) < self.frame.width else "")
             + (" The search ended before all numbers of clusters were tried." if self.hurried else "")
         )
 
@@ -169,6 +174,9 @@ def describe(
     files = None if out is None else file_paths(Path(out), force)
     frame = tables.read(data, header=header)
     schema = tables.understand(frame, without=list(drop), types=types, missing=request.missing)
+    # Rows that were entered first or last are not alike, or strange, for that.
+    undated = tables.Schema(tuple(column for column in schema.columns if column.type.drawn != "dates"))
+    schema = undated if undated.used else schema
     if frame.height < MIN_ROWS:
         raise EmpiriskError(f"The table has {frame.height} rows; at least {MIN_ROWS} are needed.")
     with config(threads=jobs), InterruptCounter() as interrupts:
@@ -179,10 +187,7 @@ def describe(
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         names = [str(name) for name in encoder.get_feature_names_out()]
         with listening_to(interrupts.second.is_set):  # the first request asks for what is done, and this belongs to it
-            # Rows that were entered first or last are not strange for that.
-            dated = np.isin(encoder.sources_, [k for k, one in enumerate(schema.used) if one.type.drawn == "dates"])
-            some = np.flatnonzero(~dated) if not dated.all() else np.arange(len(dated))
-            directions, scores = _directions(dense[:, some], [names[k] for k in some])
+            directions, scores = _directions(dense, names)
             strange = _strange(scores)
     target = tables.Target.of({"cluster": machine.labels_.tolist()}, "cluster", task="classification")
     described = Described(

@@ -11,10 +11,10 @@ from empirisk.extras import need
 from empirisk.settings import settings
 
 if TYPE_CHECKING:
-    from empirisk.scale.devices import Device
+    from empirisk.scale.accelerators import Accelerator
 
 #: The room of devices stands above all that asks for one, and imports JAX: it is found by its name when it is needed.
-DEVICES = "empirisk.scale.devices"
+DEVICES = "empirisk.scale.accelerators"
 #: What JAX needs to see an accelerator; where none of these is installed, "auto" does not load JAX to find that out.
 PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm60_plugin", "jax_rocm7_plugin", "libtpu")
 #: Whose arrays may lie on a device, and the number that DLPack has for the processor's memory.
@@ -23,7 +23,7 @@ PACKAGES, IN_MEMORY = ("jax", "jaxlib", "torch", "cupy"), 1
 WORTH_SENDING = 1e9
 
 
-def accelerator(work: float) -> Device | None:
+def accelerator(work: float) -> Accelerator | None:
     """The device that takes so much work under the settings in force; None for the processor.
 
     >>> accelerator(1e3) is None  # "auto" keeps what is small

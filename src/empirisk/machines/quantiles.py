@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import state
 from empirisk.certificate import Certificate, combine
 from empirisk.contract.inputs import check_weights
-from empirisk.contract.members import check_table, check_target, member_tags
+from empirisk.contract.members import check_table, check_target, take_input_tags
 from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -153,8 +153,4 @@ class QuantileRegressor(CallbackSupportMixin, RegressorMixin, MetaEstimatorMixin
         return float(np.mean([Quantile(level).explained(target, column, weights) for level, column in pairs]))
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = member_tags("estimator", self._machine()).input_tags
-        for name in ("sparse", "allow_nan", "string", "positive_only"):
-            setattr(tags.input_tags, name, getattr(inner, name))
-        return tags
+        return take_input_tags(super().__sklearn_tags__(), "estimator", self._machine())

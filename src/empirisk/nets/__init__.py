@@ -4,65 +4,21 @@ The one room that imports JAX and Optax. Without them the rest of the library wo
 """
 
 from empirisk.extras import need
+from empirisk.lazy import lazy_names
 
 need("A network", "nets", "jax", "optax")
 
-from empirisk.nets.augment import Crop, Masking, Mirror, Noise, Scale, Shift
-from empirisk.nets.composite import Branch, Residual
-from empirisk.nets.enlarging import ConvTranspose, Reshape, Upsample
-from empirisk.nets.experiments import (
-    Tickets,
-    WidthCurve,
-    boolean_network,
-    double_descent,
-    lottery_tickets,
-    width_curve,
+_HOMES, __getattr__, __dir__ = lazy_names(
+    "empirisk.nets",
+    {
+        "augment": "Crop Masking Mirror Noise Scale Shift",
+        "composite": "Branch Residual",
+        "enlarging": "ConvTranspose Reshape Upsample",
+        "experiments": "Tickets WidthCurve boolean_network double_descent lottery_tickets width_curve",
+        "layers": "Activation BatchNorm Conv Dense Dropout Filter Flatten Layer LayerNorm MaxPool MeanPool",
+        "tangent": "Tangent",
+        "transfer": "read_weights",
+    },
 )
-from empirisk.nets.layers import (
-    Activation,
-    BatchNorm,
-    Conv,
-    Dense,
-    Dropout,
-    Filter,
-    Flatten,
-    Layer,
-    LayerNorm,
-    MaxPool,
-    MeanPool,
-)
-from empirisk.nets.tangent import Tangent
-from empirisk.nets.transfer import read_weights
 
-__all__ = [
-    "Activation",
-    "BatchNorm",
-    "Branch",
-    "Conv",
-    "ConvTranspose",
-    "Crop",
-    "Dense",
-    "Dropout",
-    "Filter",
-    "Flatten",
-    "Layer",
-    "LayerNorm",
-    "Masking",
-    "MaxPool",
-    "MeanPool",
-    "Mirror",
-    "Noise",
-    "Reshape",
-    "Residual",
-    "Scale",
-    "Shift",
-    "Tangent",
-    "Tickets",
-    "Upsample",
-    "WidthCurve",
-    "boolean_network",
-    "double_descent",
-    "lottery_tickets",
-    "read_weights",
-    "width_curve",
-]
+__all__ = list(_HOMES)

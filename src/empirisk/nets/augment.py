@@ -1,12 +1,10 @@
 """Augmentation: every time an image is seen in training it is another one that means the same."""
 
-from numbers import Real
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from empirisk.errors import EmpiriskError
 from empirisk.nets.layers import whole
 from empirisk.parts import Part
 
@@ -40,7 +38,7 @@ class Mirror(Augmentation):
         self.probability = probability
 
     def check(self):
-        _between("probability", self.probability, 0, 1, "Mirror")
+        self._number("probability", "a number from 0 to 1", 0, 1)
 
     def apply(self, x, key):
         mirrored = jax.random.bernoulli(key, self.probability, (len(x), 1, 1, 1))
@@ -84,7 +82,7 @@ class Noise(Augmentation):
         self.scale = scale
 
     def check(self):
-        _between("scale", self.scale, 0, float("inf"), "Noise")
+        self._number("scale", "a finite number of at least 0", 0)
 
     def apply(self, x, key):
         return x + self.scale * jax.random.normal(key, x.shape, x.dtype)
@@ -103,7 +101,7 @@ class Masking(Augmentation):
         self.probability = probability
 
     def check(self):
-        _between("probability", self.probability, 0, 1, "Masking")
+        self._number("probability", "a number from 0 to 1", 0, 1)
 
     def apply(self, x, key):
         return jnp.where(jax.random.bernoulli(key, self.probability, x.shape), 0, x)
@@ -120,7 +118,7 @@ class Scale(Augmentation):
         self.change = change
 
     def check(self):
-        _between("change", self.change, 0, 0.9, "Scale")
+        self._number("change", "a number from 0 to 0.9", 0, 0.9)
 
     def apply(self, x, key):
         factors = jax.random.uniform(key, (len(x),), x.dtype, 1 - self.change, 1 + self.change)
@@ -139,7 +137,7 @@ class Crop(Augmentation):
         self.share = share
 
     def check(self):
-        _between("share", self.share, 0.1, 1, "Crop")
+        self._number("share", "a number from 0.1 to 1", 0.1, 1)
 
     def apply(self, x, key):
         size = jnp.asarray(x.shape[1:3], x.dtype)
@@ -163,8 +161,3 @@ def _resampled(x: Any, factors: Any, moves: Any) -> Any:
         return jax.image.scale_and_translate(image, image.shape, (0, 1), scale, move, "linear", antialias=False)
 
     return jax.vmap(one)(x, factors, moves)
-
-
-def _between(name: str, value: Any, low: float, high: float, owner: str) -> None:
-    if not (isinstance(value, Real) and low <= float(value) <= high):
-        raise EmpiriskError(f"{name}={value!r} of {owner} must be a number from {low:g} to {high:g}.")

@@ -10,12 +10,12 @@ from empirisk.nets.augment import Augmentation, augmented
 from empirisk.nets.enlarging import ConvTranspose, Reshape, Upsample
 from empirisk.nets.layers import Activation, Conv, Dense, Flatten, Layer, LayerNorm, Pass, Pool, Shape, Weights
 from empirisk.nets.objective import Decay, ridge
-from empirisk.nets.plan import NetworkPlan, frozen
+from empirisk.nets.plan import Keyed, NetworkPlan, frozen
 
 DECODER = "decoder."
 
 
-class Rebuilding:
+class Rebuilding(Keyed):
     """J = sum_l R_l(W_l) + sum_i s_i |x_i - decoder(encoder(x_i))|^2, biases free.
 
     The decoder has the layers of the encoder in reverse; ``tied`` makes its weights theirs, transposed. With changes
@@ -27,13 +27,7 @@ class Rebuilding:
         self.decoder = decoder_plan(plan)
         if tied and not all(isinstance(layer, Dense) for layer in plan.layers):
             raise Unsuitable("tied=True takes the weights of dense layers, transposed; leave out the other layers.")
-        self._key = plan, decay, tied, frozen(augment)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rebuilding) and self._key == other._key
+        self.key = plan, decay, tied, frozen(augment)
 
     def first(self, weights: dict[str, NDArray], random: np.random.Generator) -> dict[str, NDArray]:
         """First weights of both halves."""

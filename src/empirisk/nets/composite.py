@@ -1,6 +1,6 @@
 """Layers made of layers: side by side, around a shortcut; and the order of layers and their activations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -27,6 +27,40 @@ def sequence(layers: Sequence[Layer], function: str, batch_norm: bool, dropout: 
         elif layer.normalises:
             steps, waiting = steps + [(place, step, number) for place, step, _ in waiting], []
     return steps + waiting
+
+
+class Chain:
+    """Layers in turn for samples of one shape.
+
+    Attributes
+    ----------
+    steps : list of (place, layer, number)
+        What happens in turn: where its weights are found, and to which of the user's layers it belongs.
+    shapes : list of tuple
+        The shape of a sample before the first step, and after each.
+    """
+
+    def __init__(self, steps: list[tuple[str, Layer, int]], shape: Shape):
+        self.steps, self.shapes = steps, [shape]
+        for _, layer, _ in steps:
+            self.shapes.append(tuple(layer.output(self.shapes[-1])))
+
+    @property
+    def products(self) -> int:
+        """How often two numbers are multiplied for one sample."""
+        return sum(layer.products(shape) for (_, layer, _), shape in zip(self.steps, self.shapes[:-1], strict=True))
+
+    def shapes_of_weights(self) -> dict[str, Shape]:
+        """The shape of every weight, by name."""
+        return self._collect(lambda layer, shape: layer.shapes(shape))
+
+    def shapes_of_moments(self) -> dict[str, Shape]:
+        """The shape of every running moment, by name."""
+        return self._collect(lambda layer, shape: layer.moments(shape))
+
+    def _collect(self, of: Callable[[Layer, Shape], dict[str, Shape]]) -> dict[str, Shape]:
+        parts = zip(self.steps, self.shapes[:-1], strict=True)
+        return {place + name: value for (place, layer, _), shape in parts for name, value in of(layer, shape).items()}
 
 
 def as_layers(layers: Sequence[Any]) -> list[Layer]:
@@ -112,43 +146,32 @@ class Residual(Layer):
         return Residual(self.layers, self.activation or function)
 
     def output(self, shape):
-        steps, shapes = self._steps(), self._shapes(shape)
-        if shapes[-1] != shape:
+        reached = Chain(self.inner_steps(), shape).shapes[-1]
+        if reached != shape:
             raise EmpiriskError(
-                f"The layers of Residual lead from samples of shape {shape} to {shapes[-1]}, which cannot be added; "
+                f"The layers of Residual lead from samples of shape {shape} to {reached}, which cannot be added; "
                 "choose their widths or padding so that the shape stays."
             )
-        return shapes[len(steps)]
+        return reached
 
     def shapes(self, shape):
-        parts = zip(self._steps(), self._shapes(shape), strict=False)
-        return {place + name: size for (place, layer), at in parts for name, size in layer.shapes(at).items()}
+        return Chain(self.inner_steps(), shape).shapes_of_weights()
 
     def moments(self, shape):
-        parts = zip(self._steps(), self._shapes(shape), strict=False)
-        return {place + name: size for (place, layer), at in parts for name, size in layer.moments(at).items()}
+        return Chain(self.inner_steps(), shape).shapes_of_moments()
 
     def products(self, shape):
-        parts = zip(self._steps(), self._shapes(shape), strict=False)
-        return sum(layer.products(at) for (_, layer), at in parts)
+        return Chain(self.inner_steps(), shape).products
 
     def apply(self, weights, place, x, run):
         inner = x
-        for within, layer in self._steps():
+        for within, layer, _ in self.inner_steps():
             inner = layer.apply(weights, place + within, inner, run)
         return x + inner
 
-    def _steps(self) -> list[tuple[str, Layer]]:
-        """The layers of F and the activations between them."""
+    def inner_steps(self) -> list[tuple[str, Layer, int]]:
+        """The layers of F and the activations between them, as in `Chain`."""
         layers = _inside(self)
         steps = sequence(layers, self.activation or "linear", False, 0.0)
         own = isinstance(layers[-1], Activation)
-        last = len(steps) if own or not isinstance(steps[-1][1], Activation) else len(steps) - 1
-        return [(place, layer) for place, layer, _ in steps[:last]]
-
-    def _shapes(self, shape: Shape) -> list[Shape]:
-        """The shape of a sample before each of the layers of F, and after the last."""
-        shapes = [shape]
-        for _, layer in self._steps():
-            shapes.append(tuple(layer.output(shapes[-1])))
-        return shapes
+        return steps if own or not isinstance(steps[-1][1], Activation) else steps[:-1]

@@ -1,5 +1,6 @@
 """Layers that make images larger: the way back of an autoencoder."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.nets.layers import LAYOUT, Layer, pair, whole
 
 
+@dataclass(eq=False, repr=False)
 class ConvTranspose(Layer):
     """The transpose of a convolution: every number of an image adds its multiple of a filter to a larger image.
 
@@ -34,24 +36,14 @@ class ConvTranspose(Layer):
     activated = True
     loops_well = False
 
-    def __init__(
-        self,
-        filters: int = 16,
-        size: int | tuple[int, int] = 3,
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] = 0,
-        extra: int | tuple[int, int] = 0,
-        *,
-        activation: str | None = None,
-        init: str | None = None,
-    ):
-        self.filters = filters
-        self.size = size
-        self.stride = stride
-        self.padding = padding
-        self.extra = extra
-        self.activation = activation
-        self.init = init
+    filters: int = 16
+    size: int | tuple[int, int] = 3
+    stride: int | tuple[int, int] = 1
+    padding: int | tuple[int, int] = 0
+    extra: int | tuple[int, int] = 0
+    _: KW_ONLY
+    activation: str | None = None
+    init: str | None = None
 
     def _geometry(self) -> list[tuple[int, int, int, int]]:
         """Size, stride, padding and extra along both axes."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import jax
@@ -164,6 +165,7 @@ class Dense(Layer):
         return x.reshape(len(x), -1) @ weights[place + "weight"] + weights[place + "bias"]
 
 
+@dataclass(eq=False, repr=False)
 class Conv(Layer):
     """Filters that slide over an image: out[i, j, f] = sum W[a, b, c, f] x[i s + a - p, j s + b - p, c] + b_f.
 
@@ -191,24 +193,14 @@ class Conv(Layer):
     activated = True
     loops_well = False
 
-    def __init__(
-        self,
-        filters: int = 16,
-        size: int | tuple[int, int] = 3,
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] = 0,
-        *,
-        flip: bool = False,
-        activation: str | None = None,
-        init: str | None = None,
-    ):
-        self.filters = filters
-        self.size = size
-        self.stride = stride
-        self.padding = padding
-        self.flip = flip
-        self.activation = activation
-        self.init = init
+    filters: int = 16
+    size: int | tuple[int, int] = 3
+    stride: int | tuple[int, int] = 1
+    padding: int | tuple[int, int] = 0
+    _: KW_ONLY
+    flip: bool = False
+    activation: str | None = None
+    init: str | None = None
 
     def output(self, shape):
         return (*places(self, shape, self.size, self.stride, self.padding), whole("filters", self.filters))
@@ -255,8 +247,7 @@ class Filter(Layer):
         size = whole("size", self.size)
         if size % 2 == 0:
             raise EmpiriskError(f"size={self.size!r} of Filter must be odd, so that it has a middle.")
-        if not (isinstance(self.width, Real) and self.width > 0):
-            raise EmpiriskError(f"width={self.width!r} of Filter must be a positive number of pixels.")
+        self._number("width", "a positive number of pixels", np.finfo(float).tiny)
         steps = (np.arange(size) - size // 2) / self.width
         squares = steps[:, None] ** 2 + steps**2
         bell = np.exp(-0.5 * squares)
@@ -276,6 +267,7 @@ class Filter(Layer):
         return slide(x, kernel, 1, self.size // 2, groups=channels)
 
 
+@dataclass(eq=False, repr=False)
 class Pool(Layer):
     """One number for each window of an image.
 
@@ -289,15 +281,9 @@ class Pool(Layer):
         Places added on each side, which take no part.
     """
 
-    def __init__(
-        self,
-        size: int | tuple[int, int] = 2,
-        stride: int | tuple[int, int] | None = None,
-        padding: int | tuple[int, int] = 0,
-    ):
-        self.size = size
-        self.stride = stride
-        self.padding = padding
+    size: int | tuple[int, int] = 2
+    stride: int | tuple[int, int] | None = None
+    padding: int | tuple[int, int] = 0
 
     def _geometry(self) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
         size = pair("size", self.size)
@@ -377,9 +363,8 @@ class BatchNorm(Layer):
         self.epsilon = epsilon
 
     def output(self, shape):
-        for name, value in (("momentum", self.momentum), ("epsilon", self.epsilon)):
-            if not (isinstance(value, Real) and 0 <= value <= 1):
-                raise EmpiriskError(f"{name}={value!r} of BatchNorm must be a number from 0 to 1.")
+        for name in ("momentum", "epsilon"):
+            self._number(name, "a number from 0 to 1", 0, 1)
         return shape
 
     def shapes(self, shape):
@@ -425,8 +410,7 @@ class LayerNorm(Layer):
         self.epsilon = epsilon
 
     def output(self, shape):
-        if not (isinstance(self.epsilon, Real) and 0 < self.epsilon <= 1):
-            raise EmpiriskError(f"epsilon={self.epsilon!r} of LayerNorm must be a number above 0 and at most 1.")
+        self._number("epsilon", "a number above 0 and at most 1", np.finfo(float).tiny, 1)
         return shape
 
     def shapes(self, shape):
@@ -451,8 +435,7 @@ class Dropout(Layer):
         self.rate = rate
 
     def output(self, shape):
-        if not (isinstance(self.rate, Real) and 0 <= self.rate < 1):
-            raise EmpiriskError(f"rate={self.rate!r} of Dropout must be a number from 0 to below 1.")
+        self._number("rate", "a number from 0 to below 1", 0, np.nextafter(1, 0))
         return shape
 
     def apply(self, weights, place, x, run):

@@ -396,7 +396,7 @@ def _checkpoint(
     if network.checkpoint is None:
         return None
     identity = hashlib.blake2b(digest_size=16)
-    told = (objective._key[1:], objective.plan._key, schedule.batch, schedule.look, schedule.patience, schedule.seed,
+    told = (objective.key[1:], objective.plan.key, schedule.batch, schedule.look, schedule.patience, schedule.seed,
             attempt, frozen(network.get_params()["optimiser"]), sorted(network.frozen_names()))  # fmt: skip
     identity.update(repr(told).encode() + schedule.rates.tobytes())
     if network.earlier is not None:

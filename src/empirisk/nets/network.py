@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def _rebuilds(network: Network) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """phi_W: a feed-forward network whose weights are learned with the machine in whose slot ``features`` it stands.
 
@@ -162,64 +164,34 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         _n_features_out=state.size("width"),
     )
 
-    def __init__(
-        self,
-        layers: Sequence[Any] = (100,),
-        activation: str = "relu",
-        *,
-        widths: Sequence[int] | None = None,
-        shape: Sequence[int] | None = None,
-        init: str = "auto",
-        weights: dict[str, ArrayLike] | None = None,
-        freeze: bool | Sequence[int] = (),
-        masks: dict[str, ArrayLike] | None = None,
-        batch_norm: bool = False,
-        dropout: float = 0.0,
-        decay: float = 1.0,
-        penalty: Any = "l2",
-        augment: Sequence[Any] = (),
-        optimiser: Any = "adam",
-        learning_rate_init: float | str = "auto",
-        schedule: Any = "cosine",
-        batch_size: int = 128,
-        epochs: int | None = None,
-        validation_fraction: float = 0.0,
-        look_every: int | None = None,
-        n_iter_no_change: int = 10,
-        n_init: int | None = None,
-        finish: bool | str = "auto",
-        tied: bool = False,
-        checkpoint: str | Path | None = None,
-        verbose: bool = False,
-        random_state: Any = None,
-    ):
-        self.layers = layers
-        self.activation = activation
-        self.widths = widths
-        self.shape = shape
-        self.init = init
-        self.weights = weights
-        self.freeze = freeze
-        self.masks = masks
-        self.batch_norm = batch_norm
-        self.dropout = dropout
-        self.decay = decay
-        self.penalty = penalty
-        self.augment = augment
-        self.optimiser = optimiser
-        self.learning_rate_init = learning_rate_init
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.validation_fraction = validation_fraction
-        self.look_every = look_every
-        self.n_iter_no_change = n_iter_no_change
-        self.n_init = n_init
-        self.finish = finish
-        self.tied = tied
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-        self.random_state = random_state
+    layers: Sequence[Any] = (100,)
+    activation: str = "relu"
+    _: KW_ONLY
+    widths: Sequence[int] | None = None
+    shape: Sequence[int] | None = None
+    init: str = "auto"
+    weights: dict[str, ArrayLike] | None = None
+    freeze: bool | Sequence[int] = ()
+    masks: dict[str, ArrayLike] | None = None
+    batch_norm: bool = False
+    dropout: float = 0.0
+    decay: float = 1.0
+    penalty: Any = "l2"
+    augment: Sequence[Any] = ()
+    optimiser: Any = "adam"
+    learning_rate_init: float | str = "auto"
+    schedule: Any = "cosine"
+    batch_size: int = 128
+    epochs: int | None = None
+    validation_fraction: float = 0.0
+    look_every: int | None = None
+    n_iter_no_change: int = 10
+    n_init: int | None = None
+    finish: bool | str = "auto"
+    tied: bool = False
+    checkpoint: str | Path | None = None
+    verbose: bool = False
+    random_state: Any = None
 
     # --- presets ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from empirisk.losses.base import Loss
 from empirisk.nets.augment import Augmentation, augmented
 from empirisk.nets.differentiable import differentiable, traceable
 from empirisk.nets.layers import Pass, Weights
-from empirisk.nets.plan import NetworkPlan, frozen
+from empirisk.nets.plan import Keyed, NetworkPlan, frozen
 from empirisk.penalties.base import Penalty
 
 HEAD, BIAS = "head.weight", "head.bias"
@@ -22,7 +22,7 @@ UNIT, FROM = "head.unit", "head.from"
 FIXED = frozenset((UNIT, FROM))
 
 
-class Decay:
+class Decay(Keyed):
     """decay * sum_l R(W_l) over all weights that multiply; biases, scales and shifts are free.
 
     Parameters
@@ -37,12 +37,6 @@ class Decay:
         self.factor, self.penalty = factor, penalty
         self.key = factor, frozen(penalty)
 
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Decay) and self.key == other.key
-
     def __call__(self, weights: Weights) -> Any:
         value = traceable(self.penalty, "penalty", "value")
         return self.factor * sum(value(weight) for name, weight in weights.items() if penalised(name))
@@ -53,7 +47,7 @@ class Decay:
         return {name: strength for name in weights if penalised(name) and strength}
 
 
-class NetworkObjective:
+class NetworkObjective(Keyed):
     """J = sum_l R_l(W_l) + R(w) + sum_p sum_i s_ip loss_p(y_ip, <w_p, phi_W(x_i)> + b_p).
 
     Problems p share the network; each has outputs of its own: one, or one per class for a joint loss. Biases, and the
@@ -88,14 +82,8 @@ class NetworkObjective:
         self.plan, self.penalty, self.decay, self.intercept, self.augment = plan, penalty, decay, intercept, augment
         self._groups = _groups(losses)
         self.outputs = sum(max(classes, 1) for _, classes in losses)
-        self._key = (plan, tuple((frozen(loss), k) for loss, k in losses), frozen(penalty), decay.key, intercept,
-                     frozen(augment))  # fmt: skip
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NetworkObjective) and self._key == other._key
+        self.key = (plan, tuple((frozen(loss), k) for loss, k in losses), frozen(penalty), decay.key, intercept,
+                    frozen(augment))  # fmt: skip
 
     def head(self, random: np.random.Generator) -> dict[str, NDArray]:
         """First weights of the head: small, so that the first predictions are near constant."""

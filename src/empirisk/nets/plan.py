@@ -1,6 +1,6 @@
 """A network as one function of weights and samples, with a hash: what is compiled once serves every equal network."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.nets.composite import as_layers, sequence
+from empirisk.nets.composite import Chain, as_layers, sequence
 from empirisk.nets.device import on_device
 from empirisk.nets.layers import Activation, Dense, Layer, Pass, Shape, Weights, activation, drawn
 from empirisk.parts import Part
@@ -33,7 +33,19 @@ def frozen(value: Any) -> Any:
     return value
 
 
-class NetworkPlan:
+class Keyed:
+    """What is equal, and has one hash, where the kind and the ``key`` are: a compilation for one serves the other."""
+
+    key: Any
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Keyed) and type(other) is type(self) and self.key == other.key
+
+
+class NetworkPlan(Keyed, Chain):
     """Layers in order, each at its place, for samples of one shape.
 
     Parameters
@@ -48,27 +60,13 @@ class NetworkPlan:
         Whether the batch is normalised before every activation.
     dropout : float
         Dropout after every activation of a dense layer.
-
-    Attributes
-    ----------
-    steps : list of (place, layer, number)
-        What happens in turn: where its weights are found, and to which of the user's layers it belongs.
     """
 
     def __init__(self, layers: Sequence[Layer], shape: Shape, function: str, batch_norm: bool, dropout: float):
         activation(function)
         self.layers, self.shape, self.function = tuple(layers), shape, function
-        self.steps = sequence(self.layers, function, batch_norm, dropout)
-        self._key = shape, tuple((place, frozen(layer), number) for place, layer, number in self.steps)
-        self.shapes = [shape]  # before the first step, and after each
-        for _, layer, _ in self.steps:
-            self.shapes.append(tuple(layer.output(self.shapes[-1])))
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NetworkPlan) and self._key == other._key
+        super().__init__(sequence(self.layers, function, batch_norm, dropout), shape)
+        self.key = shape, tuple((place, frozen(layer), number) for place, layer, number in self.steps)
 
     @property
     def loops_well(self) -> bool:
@@ -81,26 +79,9 @@ class NetworkPlan:
         return all(layer.steady for _, layer, _ in self.steps)
 
     @property
-    def products(self) -> int:
-        """How often two numbers are multiplied for one sample."""
-        return sum(layer.products(shape) for (_, layer, _), shape in zip(self.steps, self.shapes[:-1], strict=True))
-
-    @property
     def width(self) -> int:
         """Numbers that come out for each sample."""
         return int(np.prod(self.shapes[-1]))
-
-    def shapes_of_weights(self) -> dict[str, Shape]:
-        """The shape of every weight, by name."""
-        return self._collect(lambda layer, shape: layer.shapes(shape))
-
-    def shapes_of_moments(self) -> dict[str, Shape]:
-        """The shape of every running moment, by name."""
-        return self._collect(lambda layer, shape: layer.moments(shape))
-
-    def _collect(self, of: Callable[[Layer, Shape], dict[str, Shape]]) -> dict[str, Shape]:
-        parts = zip(self.steps, self.shapes[:-1], strict=True)
-        return {place + name: value for (place, layer, _), shape in parts for name, value in of(layer, shape).items()}
 
     def weights(self, init: str, random: np.random.Generator) -> dict[str, NDArray]:
         """First weights, by name."""

@@ -3,16 +3,14 @@
 Names are imported when they are first used, so that nothing loads Matplotlib before it draws.
 """
 
-from importlib import import_module
-
-from empirisk import homes_of
 from empirisk.extras import need
+from empirisk.lazy import lazy_names
 from empirisk.places import lead_matplotlib
 
 need("A view", "plots", "matplotlib")
 lead_matplotlib()
 #: The file of each view; ``make stubs`` tells type checkers.
-_HOMES = homes_of(
+_HOMES, __getattr__, __dir__ = lazy_names(
     "empirisk.plots",
     {
         "additive_parts": "additive",
@@ -34,13 +32,3 @@ _HOMES = homes_of(
 )
 
 __all__ = list(_HOMES)
-
-
-def __getattr__(name: str):
-    if name not in _HOMES:
-        raise AttributeError(f"empirisk.plots has no {name!r}; it has {__all__}.", name=name)
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOMES)

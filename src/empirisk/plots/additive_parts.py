@@ -16,8 +16,6 @@ Array = NDArray[np.float64]
 CURVE = 200  # places along a curve: two pixels apart
 GRID = 40  # places across a picture: its contours look smooth
 LEVELS = 12  # shades of a picture
-SIZE = (3.1, 2.6)  # inches of a panel
-ACROSS = 3  # panels side by side fill a page
 
 
 def additive(machine: Any, X: Any, *, output: int = 0, most: int = 12) -> Figure:
@@ -61,27 +59,24 @@ def additive(machine: Any, X: Any, *, output: int = 0, most: int = 12) -> Figure
             "kernels.Anova(), or give each kernel its columns with .on(columns)."
         )
     chosen = sorted(drawable, key=lambda k: -spread[k])[:most]
-    across = min(ACROSS, len(chosen))
-    down = -(-len(chosen) // across)
-    panels = style.grid(down, across, (SIZE[0] * across, SIZE[1] * down + 0.3))  # and room for the title, in inches
-    limits = style.padded(values[:, [k for k in chosen if len(terms[k].columns) == 1] or chosen])
-    for axes, number in zip(panels, chosen, strict=False):
-        _draw(axes, machine, table, (number, output), terms[number].columns, limits)
-    for axes in panels[len(chosen) :]:
-        axes.remove()
     left_out = len(terms) - len(chosen)
     more = f", {left_out} more not drawn" if left_out else ""
-    style.root(panels[0]).suptitle(
-        f"{type(machine).__name__}: {len(chosen)} parts{more}", fontsize=style.TITLE, x=0.01, ha="left"
-    )
+    panels = style.listed_panels(len(chosen), f"{type(machine).__name__}: {len(chosen)} parts{more}")
+    limits = style.padded(values[:, [k for k in chosen if len(terms[k].columns) == 1] or chosen])
+    for axes, number in zip(panels, chosen, strict=True):
+        _draw(axes, machine, table, (number, output), terms[number].columns, limits)
     return style.root(panels[0])
+
+
+def check_output(output: Any, outputs: int) -> None:
+    """Raise where ``output`` is not the number of one of a machine's functions."""
+    if not (isinstance(output, (int, np.integer)) and 0 <= output < outputs):
+        raise EmpiriskError(f"output={output!r} must be a number from 0 to {outputs - 1}: the machine has {outputs}.")
 
 
 def _of_output(parts: Array, output: int) -> Array:
     """The parts of one function."""
-    outputs = 1 if parts.ndim == 2 else parts.shape[2]
-    if not (isinstance(output, (int, np.integer)) and 0 <= output < outputs):
-        raise EmpiriskError(f"output={output!r} must be a number from 0 to {outputs - 1}: the machine has {outputs}.")
+    check_output(output, 1 if parts.ndim == 2 else parts.shape[2])
     return parts if parts.ndim == 2 else parts[:, :, output]
 
 

@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from empirisk.contract.arguments import check_count
-from empirisk.errors import EmpiriskError
 from empirisk.plots import planes, style
-from empirisk.plots.additive_parts import ACROSS, SIZE
+from empirisk.plots.additive_parts import check_output
 
 Array = NDArray[np.float64]
 SHOWN_CATEGORIES = 12  # of a column, the heaviest: more names do not fit under a panel
@@ -45,30 +44,23 @@ def shapes(machine: Any, *, output: int = 0, most: int = 12) -> Figure:
     """
     planes.require(machine, "shapes_", call="fit(X, y)")
     check_count("most", most)
-    outputs = len(machine.intercept_)
-    if not (isinstance(output, (int, np.integer)) and 0 <= output < outputs):
-        raise EmpiriskError(f"output={output!r} must be a number from 0 to {outputs - 1}: the machine has {outputs}.")
+    check_output(output, len(machine.intercept_))
     width, values = machine.n_features_in_, machine.shapes_[:, :, output]
     weight = machine.mass_ / machine.mass_.sum(axis=1, keepdims=True)
     sizes = np.append((weight * np.abs(values)).sum(axis=1), np.abs(machine.grids_[..., output]).mean(axis=(1, 2)))
     chosen = np.argsort(-sizes, kind="stable")[:most]
-    across = min(ACROSS, len(chosen))
-    down = -(-len(chosen) // across)
-    panels = style.grid(down, across, (SIZE[0] * across, SIZE[1] * down + 0.3))  # and room for the title, in inches
+    some = f"{len(chosen)} of {len(sizes)} shapes"
+    title = some if len(chosen) < len(sizes) else f"{len(sizes)} shapes: together they are f"
+    panels = style.listed_panels(len(chosen), title)
     drawn = [k for k in chosen if k < width]
     limits = style.padded(np.concatenate([values[k][machine.mass_[k] > 0] for k in drawn] or [np.zeros(1)]))
-    for axes, number in zip(panels, chosen, strict=False):
+    for axes, number in zip(panels, chosen, strict=True):
         if number >= width:
             _grid(axes, machine, int(number) - width, output)
         elif machine.columns_.categories[number] is not None:
             _bars(axes, machine, int(number), output, limits)
         else:
             _steps(axes, machine, int(number), output, limits)
-    for axes in panels[len(chosen) :]:
-        axes.remove()
-    left_out = len(sizes) - len(chosen)
-    title = f"{len(chosen)} of {len(sizes)} shapes" if left_out else f"{len(sizes)} shapes: together they are f"
-    style.root(panels[0]).suptitle(title, fontsize=style.TITLE, x=0.01, ha="left")
     return style.root(panels[0])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -231,50 +231,102 @@ GRID = 70  # values across: a surface looks smooth
 LEVELS = 14  # contours: the valley shows, and lines stay apart
 
 
-#: Values of the objective on a grid of two weights, all else as in the solution: across, up, and the values.
-Valley = tuple[Array, Array, Array]
+@dataclass(frozen=True)
+class Scenery:
+    """A function around the paths of descents on it: its graph, or its contours over two of its numbers.
+
+    Attributes
+    ----------
+    labels : two str
+        The labels of the two axes.
+    tracks : list of arrays
+        The paths, points x 2.
+    floor : tuple of arrays
+        The places, along one number or two, and the values there.
+    lowest : float
+        The lowest value of the paths.
+    """
+
+    labels: tuple[str, str]
+    tracks: list[Array]
+    floor: tuple[Array, ...]
+    lowest: float
+
+    @classmethod
+    def of_machines(cls, played: list[Replay], weights: Sequence[Any], argument: str = "weights") -> Scenery:
+        """The objective of the first machine over two weights, with the other weights and b of its solution."""
+        problem, end = played[0].problem, played[0].points[-1]
+        if any(one.problem.design.implicit for one in played):
+            raise EmpiriskError("A kernel machine has no weights to draw, only dual ones; use animate(kind='dual').")
+        _check_two(argument, weights, len(end.w))
+        first, second = weights
+        base, units = problem.predict(end), np.zeros((len(end.w), 2))
+        units[[first, second], (0, 1)] = 1.0
+        columns = problem.design.dot(units)
+
+        def value(*place: float) -> float:
+            move = np.array(place) - end.w[[first, second]]
+            return problem.primal(replace(end, w=end.w + units @ move), base + columns @ move)
+
+        tracks = [np.array([point.w[[first, second]] for point in one.points]) for one in played]
+        lowest = min(one.problem.primal(one.points[-1]) for one in played)
+        return cls((f"weight {first}", f"weight {second}"), tracks, _floor(value, tracks), lowest)
+
+    @classmethod
+    def of_minima(cls, minima: list[Minimum], weights: Sequence[Any]) -> Scenery:
+        """The function of the first of `minimise` along its number, or over two, the others as at its end."""
+        end, shape = np.ravel(minima[0].x), np.shape(minima[0].x)
+        if any(np.shape(one.x) != shape for one in minima):
+            raise EmpiriskError("machines holds descents on functions of different shapes; draw each by itself.")
+        chosen = [0] if end.size == 1 else list(weights)
+        if end.size > 1:
+            _check_two("weights", weights, end.size)
+
+        def value(*place: float) -> float:
+            x = end.copy()
+            x[chosen] = place
+            with np.errstate(all="ignore"):  # beside the paths the function may have no value
+                return float(np.asarray(minima[0].function(x.reshape(shape) if shape else float(x[0]))).ravel()[0])
+
+        ways = [one.history["x"].reshape(len(one.history["x"]), -1)[:, chosen] for one in minima]
+        lowest, floor = min(one.value for one in minima), _floor(value, ways)
+        if end.size > 1:
+            return cls((f"x[{chosen[0]}]", f"x[{chosen[1]}]"), ways, floor, lowest)
+        heights = [one.history["objective"] for one in minima]
+        return cls(("x", "f(x)"), [np.column_stack(each) for each in zip(ways, heights, strict=True)], floor, lowest)
+
+    def draw(self, axes: Axes) -> None:
+        """The graph; or lines of equal value, closer together near the lowest."""
+        if len(self.floor) == 2:
+            axes.plot(*self.floor, color=style.SOFT, lw=style.WIDTH, zorder=1)
+            return
+        across, up, values = self.floor
+        finite = values[np.isfinite(values)]
+        span = float(finite.max()) - self.lowest if len(finite) else 0.0
+        if span <= 0:
+            return
+        levels = self.lowest + span * np.geomspace(2e-3, 1.0, LEVELS)  # the innermost is seen, and not a dot
+        levels = levels[(levels > finite.min()) & (levels < finite.max())]
+        if len(levels):
+            axes.contour(across, up, values, levels=levels, cmap="cividis", linewidths=0.9, zorder=1)
+        axes.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
 
 
-def track(played: Replay, weights: Sequence[Any], argument: str = "weights") -> Array:
-    """The way of two weights, points x 2."""
-    if played.problem.design.implicit:
-        raise EmpiriskError("A kernel machine has no weights to draw, only dual ones; use animate(kind='dual').")
-    count = len(played.points[-1].w)
+def _check_two(argument: str, weights: Sequence[Any], count: int) -> None:
+    """Raise unless two of ``count`` numbers are named."""
     if len(weights) != 2 or weights[0] == weights[1] or not all(k in range(count) for k in weights):
         wanted = f"exactly two weights: two different numbers from 0 to {count - 1}"
         raise EmpiriskError(f"{argument}={weights!r} must name {wanted}.")
-    return np.array([point.w[list(weights)] for point in played.points])
 
 
-def valley(played: Replay, weights: Sequence[int], tracks: list[Array]) -> Valley:
-    """The objective around the ways, with the other weights and b of the solution."""
-    problem, end = played.problem, played.points[-1]
-    seen = np.concatenate(tracks)
-    # Far enough around that the floor of the valley is seen from all sides.
-    across, up = (np.linspace(*style.padded(seen[:, k], 0.25), GRID) for k in (0, 1))
-    base = problem.predict(end)
-    units = np.zeros((len(end.w), 2))
-    units[list(weights), (0, 1)] = 1.0
-    columns = problem.design.dot(units)
-    values = np.empty((GRID, GRID))
-    for i, j in np.ndindex(GRID, GRID):
-        move = np.array([across[j], up[i]]) - end.w[list(weights)]
-        values[i, j] = problem.primal(replace(end, w=end.w + units @ move), base + columns @ move)
-    return across, up, values
-
-
-def contours(axes: Axes, floor: Valley, lowest: float) -> None:
-    """Lines of equal objective, closer together near its minimum."""
-    across, up, values = floor
-    finite = values[np.isfinite(values)]
-    span = float(finite.max()) - lowest if len(finite) else 0.0
-    if span <= 0:
-        return
-    levels = lowest + span * np.geomspace(2e-3, 1.0, LEVELS)  # the innermost is seen, and not a dot
-    levels = levels[(levels > finite.min()) & (levels < finite.max())]
-    if len(levels):
-        axes.contour(across, up, values, levels=levels, cmap="cividis", linewidths=0.9, zorder=1)
-    axes.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
+def _floor(value: Callable[..., float], ways: list[Array]) -> tuple[Array, ...]:
+    """Places around the ways and the values there: far enough that the floor of a valley is seen from all sides."""
+    ranges = [style.padded(column, 0.25) for column in np.concatenate(ways).T]
+    if len(ranges) == 1:
+        places = np.linspace(*ranges[0], CURVE)
+        return places, np.array([value(place) for place in places])
+    across, up = (np.linspace(*one, GRID) for one in ranges)
+    return across, up, np.array([[value(a, b) for a in across] for b in up])
 
 
 def descent(
@@ -320,18 +372,19 @@ def descent(
     named = style.named(machines, _solver_of)
     if not named:
         raise EmpiriskError("machines is empty; give at least one machine.")
-    axes = style.canvas(axes, style.WIDE)
-    if all(isinstance(one, Minimum) for one in named.values()):
-        return _descents_on_function(named, weights, axes)
-    if X is None or y is None:
+    axes, found = style.canvas(axes, style.WIDE), list(named.values())
+    if all(isinstance(one, Minimum) for one in found):
+        title, scenery, counts = "Descent", Scenery.of_minima(found, weights), [one.iterations for one in found]
+    elif X is None or y is None:
         raise EmpiriskError("X or y is missing: machines are fitted once more; results of minimise need neither.")
-    played = {name: replay(machine, X, y) for name, machine in named.items()}
-    tracks = {name: track(one, weights) for name, one in played.items()}
-    first = next(iter(played.values()))
-    lowest = min(one.problem.primal(one.points[-1]) for one in played.values())
-    contours(axes, valley(first, weights, list(tracks.values())), lowest)
-    _draw_tracks(axes, {f"{style.plain(name)}: {len(way) - 2} iterations": way for name, way in tracks.items()})
-    return style.finished(axes, "Descent over the objective", *(f"weight {k}" for k in weights), grid=False)
+    else:
+        title = "Descent over the objective"
+        scenery = Scenery.of_machines([replay(machine, X, y) for machine in found], weights)
+        counts = [len(way) - 2 for way in scenery.tracks]
+    scenery.draw(axes)
+    labels = [f"{style.plain(name)}: {count} iterations" for name, count in zip(named, counts, strict=True)]
+    _draw_tracks(axes, dict(zip(labels, scenery.tracks, strict=True)))
+    return style.finished(axes, title, *scenery.labels, grid=False)
 
 
 def _draw_tracks(axes: Axes, tracks: dict[str, Array]) -> None:
@@ -342,85 +395,6 @@ def _draw_tracks(axes: Axes, tracks: dict[str, Array]) -> None:
         axes.plot(*way.T, zorder=2 + number, label=label, **look)
     axes.plot(*ways[0][0], "o", color="white", markeredgecolor=style.INK, ms=8, zorder=20, label="start", linestyle="")
     axes.plot(*ways[0][-1], "*", color=style.INK, ms=11, zorder=20, label="end", linestyle="")
-
-
-def _descents_on_function(named: Mapping[str, Minimum], weights: Sequence[Any], axes: Axes) -> Figure:
-    """The paths of `minimise` over the contours, or along the graph, of the function."""
-    scenery = Scenery.around(list(named.values()), weights)
-    scenery.draw(axes)
-    found = {f"{style.plain(name)}: {one.iterations} iterations": scenery.track(one) for name, one in named.items()}
-    _draw_tracks(axes, found)
-    return style.finished(axes, "Descent", *scenery.labels, grid=False)
-
-
-@dataclass(frozen=True)
-class Scenery:
-    """A function around the paths of `minimise` on it: its graph, or its contours over two numbers of x.
-
-    Attributes
-    ----------
-    weights : tuple of int
-        The numbers of x that are drawn: one or two.
-    floor : Valley, or tuple of two arrays
-        The places and the values there.
-    lowest : float
-        The lowest value of the paths.
-    """
-
-    weights: tuple[int, ...]
-    floor: Any
-    lowest: float
-
-    @classmethod
-    def around(cls, minima: list[Minimum], weights: Sequence[Any]) -> Scenery:
-        """The function of the first one around the paths of all, with its other numbers as at its end."""
-        end, shape = np.ravel(minima[0].x), np.shape(minima[0].x)
-        if any(np.shape(one.x) != shape for one in minima):
-            raise EmpiriskError("machines holds descents on functions of different shapes; draw each by itself.")
-        count = end.size
-        chosen = (0,) if count == 1 else tuple(weights)
-        if count > 1 and (len(chosen) != 2 or chosen[0] == chosen[1] or not all(k in range(count) for k in chosen)):
-            raise EmpiriskError(f"weights={weights!r} must name two different numbers from 0 to {count - 1}.")
-        seen = np.concatenate([path_of(one)[:, list(chosen)] for one in minima])
-
-        def value(*place: float) -> float:
-            x = end.copy()
-            x[list(chosen)] = place
-            with np.errstate(all="ignore"):  # beside the paths the function may have no value
-                return float(np.asarray(minima[0].function(x.reshape(shape) if shape else float(x[0]))).ravel()[0])
-
-        # Far enough around that the floor of the valley is seen from all sides.
-        ranges = [style.padded(column, 0.25) for column in seen.T]
-        lowest = min(one.value for one in minima)
-        if count == 1:
-            places = np.linspace(*ranges[0], CURVE)
-            return cls(chosen, (places, np.array([value(place) for place in places])), lowest)
-        across, up = (np.linspace(*one, GRID) for one in ranges)
-        return cls(chosen, (across, up, np.array([[value(a, b) for a in across] for b in up])), lowest)
-
-    @property
-    def labels(self) -> tuple[str, str]:
-        """The labels of the two axes."""
-        return ("x", "f(x)") if len(self.weights) == 1 else (f"x[{self.weights[0]}]", f"x[{self.weights[1]}]")
-
-    def draw(self, axes: Axes) -> None:
-        """The graph, or the contours."""
-        if len(self.weights) == 2:
-            contours(axes, self.floor, self.lowest)
-            return
-        places, values = self.floor
-        axes.plot(places, values, color=style.SOFT, lw=style.WIDTH, zorder=1)
-
-    def track(self, minimum: Minimum) -> Array:
-        """The path of one descent, points x 2."""
-        found = path_of(minimum)[:, list(self.weights)]
-        return found if len(self.weights) == 2 else np.column_stack([found, minimum.history["objective"]])
-
-
-def path_of(minimum: Minimum) -> Array:
-    """The points of a descent as rows."""
-    points = minimum.history["x"]
-    return points.reshape(len(points), -1)
 
 
 def _solver_of(machine: Any) -> str:

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from empirisk.evaluation.ranking import costs_of, gains_of
-from empirisk.evaluation.scored import ClassScores, of_machine, scored
+from empirisk.evaluation.scored import ClassScores
 from empirisk.plots import style
-from empirisk.plots.scores import rates
+from empirisk.plots.scores import curves_on, draw_chance
 
 MOST_KS = 1000  # values of k that are drawn; beyond, they stand apart in proportion to themselves
 MOST_LINES = 60  # thresholds drawn as lines: more of them are one grey area
@@ -58,9 +58,7 @@ def cost_curve(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['1: mean cost 0.125', 'always one class: 0.250']
     """
-    truth, scores = of_machine(truth, scores, y)
-    curves = scored(truth, scores, positive, sample_weight)
-    axes = rates(axes, curves)
+    curves, axes = curves_on(axes, truth, scores, y, positive, sample_weight)
     axes.set_ylim(-0.012, 0.62)  # no curve is above 1/2
     for number, one in enumerate(curves):
         if len(curves) == 1:
@@ -107,9 +105,7 @@ def gains(
     >>> figure.axes[0].lines[0].get_xydata()[1]
     array([0.2, 0.5])
     """
-    truth, scores = of_machine(truth, scores, y)
-    curves = scored(truth, scores, positive, sample_weight)
-    axes = rates(axes, curves)
+    curves, axes = curves_on(axes, truth, scores, y, positive, sample_weight)
     for number, one in enumerate(curves):
         found = gains_of(one)
         label = f"{style.plain(one.name)}: {100 * found.at(0.2):.3g} % in the first 20 %"
@@ -147,9 +143,7 @@ def lift(
     >>> figure.axes[0].lines[0].get_xydata()[1]
     array([0.4 , 1.25])
     """
-    truth, scores = of_machine(truth, scores, y)
-    curves = scored(truth, scores, positive, sample_weight)
-    axes = rates(axes, curves)
+    curves, axes = curves_on(axes, truth, scores, y, positive, sample_weight)
     highest = 1.0
     for number, one in enumerate(curves):
         found = gains_of(one)
@@ -191,18 +185,13 @@ def precision_at_k(
     array([[1. , 1. ],
            [2. , 0.5]])
     """
-    truth, scores = of_machine(truth, scores, y)
-    curves = scored(truth, scores, positive, sample_weight)
-    axes = rates(axes, curves)
+    curves, axes = curves_on(axes, truth, scores, y, positive, sample_weight)
     for number, one in enumerate(curves):
         _, hits, alarms = one.steps()
         rows = hits + alarms
         last = rows[-1] if most is None else min(float(most), rows[-1])
         ks = np.unique(np.geomspace(1, last, MOST_KS).astype(int)) if last > MOST_KS else np.arange(1, last + 1)
         axes.plot(ks, np.interp(ks, rows, hits) / ks, label=style.plain(one.name), **style.look(number))
-    for number, one in enumerate(curves):
-        rate, single = one.share(one.belongs), len(curves) == 1
-        label = f"chance: {rate:.3f}" if single else "chance: the class's rate" if not number else None
-        axes.axhline(rate, linestyle=":", color=style.SOFT if single else style.colour(number), lw=1.2, label=label)
+    draw_chance(axes, curves)
     axes.set_xlim(*style.padded(np.array([0.0, last]), 0.02))
     return style.finished(axes, "Precision at k", "k rows with the highest scores", "share of positives among them")

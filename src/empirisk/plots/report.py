@@ -30,6 +30,7 @@ FEW = 10  # whole numbers between which an axis names none
 #: Matplotlib's words for a point, and for the next one, which it may clip anew.
 POINT = r'<use xlink:href="#([^"]*)" x="([^"]*)" y="([^"]*)" style="([^"]*)"/>\s*(?:</g>\s*<g clip-path="[^"]*">\s*)?'
 CLOUD = 20  # points, or more
+MOST_MOMENTS = 400  # rows of a picture over time: more are a carpet
 #: Black, the greys of `plots.style`, white and the blues, in the words of the style sheet.
 FOLLOWING = {
     "#000000": "var(--ink)",
@@ -110,6 +111,18 @@ def residuals(axes: Axes, truth: NDArray, said: NDArray, place: int) -> None:
     """Predictions against the truth, or their errors, by their place in `plots.residuals`."""
     plots.residuals(truth, said, axes=[axes if k == place else canvas() for k in range(2)])
     axes.set_aspect("auto")
+
+
+def over_time(axes: Axes, learned: Any, order: NDArray) -> None:
+    """The truth of the test part and its predictions, in order of time; the last ones where they are many."""
+    order = order[-MOST_MOMENTS:]
+    history = learned.plan.history
+    across = np.arange(len(order))
+    axes.plot(across, learned.test.truth[order], color=style.INK, linewidth=1, label="truth")
+    axes.plot(across, learned.test.predictions[order], color=style.PALETTE[0], linewidth=1.2, label="prediction")
+    axes.set_ylabel(learned.target)
+    axes.set_xlabel(f"rows in order of {history.time.name}" if history else "rows in order of time")
+    axes.legend()
 
 
 def effect(axes: Axes, found: Any, what: str, shared: NDArray) -> None:

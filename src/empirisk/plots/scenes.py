@@ -21,7 +21,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.minimise import Minimum
 from empirisk.plots import planes, style
 from empirisk.plots.clusters import mark_means
-from empirisk.plots.fits import Array, Replay, Scenery, contours, dual_sizes, replay, track, valley
+from empirisk.plots.fits import Array, Replay, Scenery, dual_sizes, replay
 from empirisk.plots.lines import draw_stems, fitted, line
 from empirisk.protocols import has_problems
 from empirisk.solvers import DualAscent, find
@@ -145,30 +145,25 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
 def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], held: Held, most: int) -> Scene:
     """Two weights move over the contours of the objective; beside it, the objective."""
     played = replay(machine, X, y)
-    way = track(played, weights, "columns")
-    floor = valley(played, weights, [way])
-    shown = spread(len(way), most)
-    values = np.array([played.problem.primal(played.points[k]) for k in shown])
-
-    def paint_frame(left: Axes, frame: int) -> None:
-        contours(left, floor, float(values.min()))
-        _draw_way(left, way[: shown[frame] + 1])
-        style.dress(left, _at(played, shown[frame]), *(f"weight {k}" for k in weights), grid=False)
-
-    return scene(paint_frame, shown, {"objective": values}, OVER_ITERATIONS)
+    values = np.array([played.problem.primal(point) for point in played.points])
+    return _way_scene(Scenery.of_machines([played], weights, "columns"), values, lambda k: _at(played, k), most)
 
 
 def minimum_scene(minimum: Minimum, X: Any, y: Any, weights: Sequence[int], held: Held, most: int) -> Scene:
     """The point of a descent moves over the contours, or along the graph, of its function; beside it, the values."""
-    scenery = Scenery.around([minimum], weights)
-    way, values = scenery.track(minimum), minimum.history["objective"]
+    name, values = minimum.method.replace("_", " "), minimum.history["objective"]
+    return _way_scene(Scenery.of_minima([minimum], weights), values, lambda k: f"{name}: iteration {k}", most)
+
+
+def _way_scene(scenery: Scenery, values: Array, title: Callable[[int], str], most: int) -> Scene:
+    """The only path of a scenery up to each of its points; beside it, the values so far."""
+    (way,) = scenery.tracks
     shown = spread(len(way), most)
 
     def paint_frame(left: Axes, frame: int) -> None:
         scenery.draw(left)
         _draw_way(left, way[: shown[frame] + 1])
-        title = f"{minimum.method.replace('_', ' ')}: iteration {shown[frame]}"
-        style.dress(left, title, *scenery.labels, grid=False)
+        style.dress(left, title(int(shown[frame])), *scenery.labels, grid=False)
 
     return scene(paint_frame, shown, {"objective": values[shown]}, OVER_ITERATIONS)
 

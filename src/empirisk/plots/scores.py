@@ -95,10 +95,8 @@ def roc(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['1: area 0.750', 'threshold 0.5', 'chance: area 0.5']
     """
-    truth, scores = of_machine(truth, scores, y)
     threshold = getattr(threshold, "threshold", threshold)
-    curves = scored(truth, scores, positive, sample_weight)
-    axes = rates(axes, curves)
+    curves, axes = curves_on(axes, truth, scores, y, positive, sample_weight)
     for number, one in enumerate(curves):
         false, true, _ = roc_curve(one.belongs, one.scores, sample_weight=one.weights)
         axes.plot(false, true, label=f"{style.plain(one.name)}: area {auc(false, true):.3f}", **style.look(number))
@@ -126,6 +124,22 @@ def rates(axes: Axes | None, curves: list[ClassScores]) -> Axes:
     axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))  # inches: a long legend stands beside
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return axes
+
+
+def curves_on(
+    axes: Axes | None, truth: Any, scores: Any, y: Any, positive: Any, sample_weight: ArrayLike | None
+) -> tuple[list[ClassScores], Axes]:
+    """The classes whose scores are drawn, and axes for two of their rates."""
+    curves = scored(*of_machine(truth, scores, y), positive, sample_weight)
+    return curves, rates(axes, curves)
+
+
+def draw_chance(axes: Axes, curves: list[ClassScores]) -> None:
+    """A level line at the share of every class: the precision of rows drawn by chance."""
+    for number, one in enumerate(curves):
+        rate, single = one.share(one.belongs), len(curves) == 1
+        label = f"chance: {rate:.3f}" if single else "chance: the class's rate" if not number else None
+        axes.axhline(rate, linestyle=":", color=style.SOFT if single else style.colour(number), lw=1.2, label=label)
 
 
 def _mark(axes: Axes, place: tuple[float, float], threshold: Any, number: int, curves: list[ClassScores]) -> None:
@@ -175,10 +189,8 @@ def precision_recall(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['1: average 1.000', 'chance: 0.250']
     """
-    truth, scores = of_machine(truth, scores, y)
     threshold = getattr(threshold, "threshold", threshold)
-    curves = scored(truth, scores, positive, sample_weight)
-    axes = rates(axes, curves)
+    curves, axes = curves_on(axes, truth, scores, y, positive, sample_weight)
     for number, one in enumerate(curves):
         precision, recall, _ = precision_recall_curve(one.belongs, one.scores, sample_weight=one.weights)
         precision[-1] = precision[-2]  # the curve is said to begin at a precision of 1, which no threshold gives
@@ -190,10 +202,7 @@ def precision_recall(
         if (said & (one.weights > 0)).any():  # a threshold above every score has no precision
             place = one.share(said, one.belongs), one.share(one.belongs, said)
             _mark(axes, place, threshold, number, curves)
-    for number, one in enumerate(curves):
-        rate, single = one.share(one.belongs), len(curves) == 1
-        label = f"chance: {rate:.3f}" if single else "chance: the class's rate" if not number else None
-        axes.plot([0, 1], [rate] * 2, ":", color=style.SOFT if single else style.colour(number), lw=1.2, label=label)
+    draw_chance(axes, curves)
     return style.finished(axes, "Precision and recall", "recall", "precision")
 
 

@@ -49,6 +49,7 @@ DASHES: tuple[Any, ...] = (
 INK, SOFT, FAINT = "0.2", "0.45", "0.88"
 SIZE = (6.4, 4.4)  # inches: two stand side by side on a page
 WIDE = (6.8, 4.6)  # inches, for views whose legends are long
+PANEL, PANELS_ACROSS = (3.1, 2.6), 3  # inches of one of many curves, and how many of them fill a page
 TITLE, LABEL, SMALL = 11, 10, 8.5  # points: all are read in print, and titles stand out
 WIDTH = 1.7  # points, of a curve: seen from afar, and curves that cross stay apart
 #: Letters of a name that is shortened: below a mark on an axis, beside one, in a legend, along an axis up and across.
@@ -175,6 +176,17 @@ def tiles(count: int, across: int, width: float, height: float) -> list[Axes]:
         axes.remove()
     for axes in drawn[:count]:
         axes.set(xticks=[], yticks=[])
+    return drawn[:count]
+
+
+def listed_panels(count: int, title: str) -> list[Axes]:
+    """The axes of a new figure for so many curves of one machine, three side by side, below a title."""
+    across = min(PANELS_ACROSS, count)
+    down = -(-count // across)
+    drawn = grid(down, across, (PANEL[0] * across, PANEL[1] * down + 0.3))  # and room for the title, in inches
+    for axes in drawn[count:]:
+        axes.remove()
+    root(drawn[0]).suptitle(title, fontsize=TITLE, x=0.01, ha="left")
     return drawn[:count]
 
 

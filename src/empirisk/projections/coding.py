@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.blocks import over_rows
+from empirisk.linalg.blocks import Array, over_rows
 from empirisk.linalg.compiled import loop, plain
 from empirisk.linalg.design import DenseDesign
 
-Array = NDArray[np.float64]
 #: Coordinate descent ends where no step is larger than this part of the largest product with an atom.
 CLOSE = 1e-9
 #: Most sweeps over the atoms of one row.

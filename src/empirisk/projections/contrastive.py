@@ -16,7 +16,7 @@ from empirisk import state
 from empirisk.certificate import Certificate
 from empirisk.contract.arguments import check_number
 from empirisk.contract.features import FLOATS, FORMATS
-from empirisk.contract.inputs import check_size, check_weights
+from empirisk.contract.inputs import Array, check_size, check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import Design, design_of
@@ -28,7 +28,6 @@ from empirisk.settings import require
 from empirisk.stop import Ending, Stopped, interruptible, stopping
 from empirisk.validation import validate_data
 
-Array = NDArray[np.float64]
 LOSSES = ("one_margin", "two_margins", "triplets")
 #: Bytes that a pair of rows takes besides its difference, and those of a triplet: places, amounts and what is computed
 #: of them in numbers of 8 bytes.

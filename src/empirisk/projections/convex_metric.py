@@ -6,16 +6,14 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh
 from scipy.sparse.linalg import LinearOperator, cg
 
 from empirisk.certificate import Certificate
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import Array, slices
 from empirisk.stop import Ending, check_stop
 
-Array = NDArray[np.float64]
 #: Eigenvalues of a Gram matrix below this share of the largest are rounding.
 RANK = 1e-12
 #: Directions in which the pull and the cost have less than this share of all squares are held by nothing.

@@ -63,8 +63,7 @@ class DescentLog:
     def close(self, attributes: dict[str, Any]) -> None:
         """Keep the model and its history; say so where the fit did not get to its end."""
         estimator = self._estimator
-        for name, value in attributes.items():
-            setattr(estimator, name, value)
+        estimator.__dict__.update(attributes)
         estimator.n_iter_ = max(len(self._values) - 1, 0)  # a fit may be stopped before its first value
         estimator.history_ = {"objective": np.array(self._values), "seconds": np.array(self._seconds)}
         estimator.stopped_ = self.reason

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
-from empirisk.contract.inputs import check_size, check_weights, generator
+from empirisk.contract.inputs import Array, check_size, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import DenseDesign, Design, design_of
@@ -26,7 +26,6 @@ from empirisk.projections.descent import DescentLog
 from empirisk.stop import Ending, Stopped, check_stop, interruptible, stopping
 from empirisk.validation import check_array, validate_data
 
-Array = NDArray[np.float64]
 METHODS = ("alternating", "ksvd")
 THRESHOLDS = ("hard", "soft")
 #: Passes over the atoms under the l1 penalty; each lowers the objective, and the first ones most.

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
-from empirisk.contract.inputs import LARGEST, check_size, check_weights, encode_classes
+from empirisk.contract.inputs import LARGEST, Array, check_size, check_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import Design, design_of
@@ -30,7 +30,6 @@ from empirisk.projections.pca import principal
 from empirisk.stop import Stopped, interruptible, stopping
 from empirisk.validation import validate_data
 
-Array = NDArray[np.float64]
 FORMS = ("triplets", "pairs")
 #: Shares of weight that differ by less are equal but for rounding.
 ROUNDING = 1e-9

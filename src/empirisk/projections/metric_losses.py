@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.lazy import lazy
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import parallel_map
 from empirisk.settings import settings
 from empirisk.stop import check_stop
 
-Array = NDArray[np.float64]
 #: Rows whose distances to all others are looked at together.
 ROWS = 256
 #: Differences of numbers between two looks at the clock: a tenth of a second.

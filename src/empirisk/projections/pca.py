@@ -16,10 +16,10 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
-from empirisk.contract.arguments import check_time
+from empirisk.contract.arguments import check_flag, check_time
 from empirisk.contract.elsewhere import blockwise, elsewhere
 from empirisk.contract.features import FLOATS, SUPPORT, Features, MapsFeatures, expansion
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.inputs import Array, check_weights
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -43,7 +43,6 @@ from empirisk.validation import check_array
 if TYPE_CHECKING:
     from empirisk.nets.network import Network
 
-Array = NDArray[np.float64]
 #: Multiplications up to which the full singular value decomposition takes milliseconds; it keeps all digits.
 SMALL = 1e8
 #: Rows of a matrix up to which its full decomposition takes milliseconds.
@@ -251,9 +250,8 @@ class PCA(
 
     def _check_flags(self) -> None:
         check_time(self.max_time)
-        for name in ("center", "whiten"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise EmpiriskError(f"{name}={getattr(self, name)!r} must be True or False.")
+        check_flag("center", self.center)
+        check_flag("whiten", self.whiten)
 
     def _freedom(self, weights: Array, rows: int) -> float:
         """What the variance divides by."""

@@ -38,6 +38,7 @@ def test(learned: Any) -> Section:
     blocks += [] if chooser is None else [chooser]
     covered = coverage(learned)
     blocks += [covered] if covered.rows else []
+    blocks += [] if learned.backtest is None else [ahead(learned)]
     drawn = list(figures(learned))
     return Section("test", "How good it is", [*blocks, *([Figures(drawn)] if drawn else [])])
 
@@ -69,6 +70,17 @@ def coverage(learned: Any) -> Table:
         for part in coverage_by_parts(found, COVERAGE, limits)
     ]
     return Table(caption, head, rows)
+
+
+def ahead(learned: Any) -> Table:
+    """How far forecasts are off, by how far ahead they look, beside the last season again and again."""
+    name, size = error_of(learned.metric)
+    rows = []
+    for step in learned.backtest.told:
+        truth, said, naive = (part[:, step - 1] for part in learned.backtest)
+        rows.append([Cell(str(step), step), _number(size(truth, said)), _number(size(truth, naive))])
+    caption = f"Forecasts that begin at {len(learned.backtest.truth)} moments of the test: {name}"
+    return Table(caption, ["Moments ahead", "The model", "The last season again"], rows)
 
 
 def by_class(learned: Any) -> Table:
@@ -149,6 +161,10 @@ def figures(learned: Any) -> Iterator[Figure]:
     """How the predictions on the test part look."""
     truth, classes = learned.test.truth, learned.classes
     if classes is None:
+        if learned.plan.in_order:
+            order = np.argsort(learned.plan.times[learned.plan.test], kind="stable")
+            told = "The test part in order of time: what was, and what the model said from the rows before."
+            yield picture("Over time", told, lambda views, axes: views.over_time(axes, learned, order))
         yield from residuals(learned)
         return
     graded = learned.test.probabilities if learned.test.probabilities is not None else learned.test.decisions

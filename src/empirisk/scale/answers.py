@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
 from empirisk.extras import data_frame
-from empirisk.scale.disk import FileBlock
 from empirisk.scale.table import BlockedTable
 from empirisk.settings import require
 
@@ -38,9 +37,7 @@ class BlockedAnswers:
         return f"<answers for {len(self)} rows>"
 
     def __iter__(self) -> Iterator[NDArray]:
-        rows, lengths = self._table.rows, self._table.place.lengths
-        for handle, length in zip(rows.base, lengths, strict=True):
-            block = rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
+        for block in self._table.blocks():
             yield np.asarray(self._function(self._with_names(block) if self._named else block))
 
     def _with_names(self, block: NDArray) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.errors import Unsuitable
 from empirisk.extras import data_frame
 from empirisk.scale.boosting import fit_boosting
-from empirisk.scale.disk import Disk, FileBlock
+from empirisk.scale.disk import Disk
 from empirisk.scale.table import BlockedTable
 from empirisk.settings import require, settings
 from empirisk.stop import check_stop
@@ -36,7 +36,7 @@ def rows_for_trees(machine: Any, there: RowsElsewhere, y: Any, sample_weight: An
     if not isinstance(place, Disk) or place.count * (2 * table.rows.shape[1] + ROW_BYTES) > settings().memory:
         fit_boosting(machine, table)
         return None
-    weights, targets = place.gathered(table.weights), _labels(table)
+    weights, targets = place.gathered(table.weights), table.labelled(place.gathered(table.targets()))
     whole = 8 * place.count * table.rows.shape[1] <= settings().memory // WHOLE_SHARE
     draws = machine.early_stopping or machine.subsample < 1
     if whole or TeamGrower.shares(*table.rows.shape) <= 1:
@@ -54,12 +54,6 @@ def _named(matrix: NDArray, table: BlockedTable) -> Any:
     if table.names is None:
         return matrix
     return data_frame(matrix, schema=table.names)
-
-
-def _labels(table: BlockedTable) -> NDArray:
-    """The targets as they were, in memory."""
-    y = table.place.gathered(table.targets())
-    return y.astype(table.kind) if table.labels is None else table.labels[y.astype(int)]
 
 
 class FileRows:
@@ -87,12 +81,11 @@ class FileRows:
 
     def _blocks(self) -> Iterator[tuple[int, NDArray]]:
         """The blocks, each with the number of its first row."""
-        rows, start = self.table.rows, 0
-        for handle, length in zip(rows.base, rows.place.lengths, strict=True):
+        start = 0
+        for block in self.table.blocks():
             check_stop()
-            block = rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
             yield start, np.ascontiguousarray(block, dtype=np.float64)
-            start += length
+            start += len(block)
 
     def _rows(self, chosen: NDArray[np.intp]) -> NDArray:
         """The chosen rows, which are in order."""

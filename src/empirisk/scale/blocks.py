@@ -36,18 +36,13 @@ def add(left: Any, right: Any) -> Any:
     return tuple(map(add, left, right)) if isinstance(left, tuple) else iadd(left, right)
 
 
-def larger(left: Any, right: Any) -> Any:
-    """The larger of two arrays, entry by entry."""
-    return np.maximum(left, right)
-
-
 def chained(left: list, right: list) -> list:
     """What blocks have each, in their order."""
     return left + right
 
 
-class Place:
-    """Where blocks of rows lie, and who computes there.
+class Place(RowSpace):
+    """Where blocks of rows lie, and who computes there: sums and maps are passes over the vectors that they need.
 
     A subclass writes `_run`, `gathered` and `scattered`.
 
@@ -63,8 +58,11 @@ class Place:
     """
 
     def __init__(self, lengths: Sequence[int]):
-        self.lengths = tuple(int(length) for length in lengths)
-        self.count, self.passes = sum(self.lengths), 0
+        self.lengths, self.passes = tuple(int(length) for length in lengths), 0
+        super().__init__(sum(self.lengths))
+
+    def __reduce__(self):
+        return left_behind, ()
 
     def run(
         self,
@@ -128,6 +126,54 @@ class Place:
     def scattered(self, array: NDArray) -> Blocked:
         """The rows of an array, where the rows lie."""
         raise NotImplementedError
+
+    # --- row vectors --------------------------------------------------------------------------------------------------
+
+    def sum(self, function, *vectors, width=1):
+        return self.run(function, *vectors, combine=add)
+
+    def map(self, function, *vectors, width=1):
+        return self.run(function, *vectors, outputs=1)
+
+    def maps(self, function, *vectors, outputs):
+        return self.run(function, *vectors, outputs=outputs)
+
+    def take(self, vector, chosen):
+        return np.concatenate(self.run(lambda part: [np.array(part[chosen])], vector, combine=chained))
+
+    def constant(self, value):
+        return ConstantVector(self, value)
+
+    def extremes(self, vector):
+        low, high = self.run(lambda part: np.array([-part.min(), part.max()]), vector, combine=np.maximum)
+        return -float(low), float(high)
+
+    def best_constant(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
+        """argmin_b  sum_i weights_i loss(y_i, b): from the weights of two labels, the mean, or by bisection."""
+        if loss.margin_form:
+            totals = self.sum(lambda y, s: np.array([s @ (y < 0), s @ (y > 0)]), y, weights)
+            return float(loss.best_constant(np.array([-1.0, 1.0])[totals > 0], totals[totals > 0]))
+        if loss.quadratic:
+            moment, total = self.sum(lambda y, s: np.array([s @ y, s.sum()]), y, weights)
+            return float(moment / total)
+        return self._bisected(loss, y, weights)
+
+    def _bisected(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
+        def slopes(points: Array) -> Array:
+            def run(y: Array, s: Array) -> Array:
+                return np.array([s @ loss.derivative(y, np.full(len(y), b)) for b in points])
+
+            return self.sum(run, y, weights)
+
+        (low, high), reach = self.extremes(y), 1.0
+        while (ends := slopes(np.array([low, high])))[0] > 0 or ends[1] < 0:
+            low, high, reach = low - reach, high + reach, 2 * reach
+        for _ in range(BISECTION_PASSES):
+            points = np.linspace(low, high, BISECTION_POINTS + 2)
+            rising = np.flatnonzero(slopes(points[1:-1]) >= 0)
+            place = int(rising[0]) if len(rising) else BISECTION_POINTS
+            low, high = float(points[place]), float(points[place + 1])
+        return 0.5 * (low + high)
 
 
 @dataclass(frozen=True)
@@ -212,11 +258,11 @@ class Blocked(NDArrayOperatorsMixin):
 
     def min(self) -> float:
         """The smallest entry."""
-        return extremes(self)[0]
+        return self.place.extremes(self)[0]
 
     def max(self) -> float:
         """The largest entry."""
-        return extremes(self)[1]
+        return self.place.extremes(self)[1]
 
     def __getitem__(self, key: Any) -> Blocked:
         if key == (slice(None), None):
@@ -278,71 +324,3 @@ def dot(left: Any, right: Any) -> float:
     place = left.place if isinstance(left, Blocked) else right.place
     spread = [each if isinstance(each, Blocked) else place.scattered(np.asarray(each)) for each in (left, right)]
     return float(place.run(lambda a, b: float(np.vdot(a, b)), *spread, combine=add))
-
-
-def extremes(vector: Blocked) -> tuple[float, float]:
-    """The smallest and the largest entry."""
-    low, high = vector.place.run(lambda part: np.array([-part.min(), part.max()]), vector, combine=larger)
-    return -float(low), float(high)
-
-
-class BlockedRows(RowSpace):
-    """The row vectors of rows in blocks: sums, maps and bisections are passes over the vectors that they need."""
-
-    def __init__(self, place: Place):
-        super().__init__(place.count)
-        self.place = place
-
-    def __reduce__(self):
-        return left_behind, ()
-
-    def sum(self, function, *vectors, width=1):
-        return self.place.run(function, *vectors, combine=add)
-
-    def map(self, function, *vectors, width=1):
-        return self.place.run(function, *vectors, outputs=1)
-
-    def maps(self, function, *vectors, outputs):
-        return self.place.run(function, *vectors, outputs=outputs)
-
-    def take(self, vector, chosen):
-        return np.concatenate(self.place.run(lambda part: [np.array(part[chosen])], vector, combine=chained))
-
-    def constant(self, value):
-        return ConstantVector(self.place, value)
-
-    def extremes(self, vector):
-        return extremes(vector)
-
-    def gathered(self, vector):
-        return self.place.gathered(vector)
-
-    def scattered(self, array):
-        return self.place.scattered(array)
-
-    def best_constant(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
-        """argmin_b  sum_i weights_i loss(y_i, b): from the weights of two labels, the mean, or by bisection."""
-        if loss.margin_form:
-            totals = self.sum(lambda y, s: np.array([s @ (y < 0), s @ (y > 0)]), y, weights)
-            return float(loss.best_constant(np.array([-1.0, 1.0])[totals > 0], totals[totals > 0]))
-        if loss.quadratic:
-            moment, total = self.sum(lambda y, s: np.array([s @ y, s.sum()]), y, weights)
-            return float(moment / total)
-        return self._bisected(loss, y, weights)
-
-    def _bisected(self, loss: Loss, y: Blocked, weights: Blocked) -> float:
-        def slopes(points: Array) -> Array:
-            def run(y: Array, s: Array) -> Array:
-                return np.array([s @ loss.derivative(y, np.full(len(y), b)) for b in points])
-
-            return self.sum(run, y, weights)
-
-        (low, high), reach = self.extremes(y), 1.0
-        while (ends := slopes(np.array([low, high])))[0] > 0 or ends[1] < 0:
-            low, high, reach = low - reach, high + reach, 2 * reach
-        for _ in range(BISECTION_PASSES):
-            points = np.linspace(low, high, BISECTION_POINTS + 2)
-            rising = np.flatnonzero(slopes(points[1:-1]) >= 0)
-            place = int(rising[0]) if len(rising) else BISECTION_POINTS
-            low, high = float(points[place]), float(points[place + 1])
-        return 0.5 * (low + high)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from empirisk.contract.inputs import generator
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.scale.blocks import Blocked, BlockedRows, ConstantVector, TableRows, add, chained, extremes
+from empirisk.scale.blocks import Blocked, ConstantVector, TableRows, add, chained
 from empirisk.scale.fitting import numbered_classes
 from empirisk.scale.table import BlockedTable, total_weights
 from empirisk.settings import require, settings
@@ -158,8 +158,8 @@ class BlockedRounds(GrowthRules):
             totals = total_weights(self.place, self._y, self._weights, count)
             kinds = self._loss.of(np.arange(float(count)), totals)
             return kinds, kinds.start()
-        kinds: Any = self._loss.of(np.array(extremes(self._y)), np.ones(2))
-        return kinds, np.array([BlockedRows(self.place).best_constant(kinds.loss, self._y, self._weights)])
+        kinds: Any = self._loss.of(np.array(self.place.extremes(self._y)), np.ones(2))
+        return kinds, np.array([self.place.best_constant(kinds.loss, self._y, self._weights)])
 
     def _binning(self, table: BlockedTable, max_bins: int) -> Binning:
         """The bins that the same rows have in memory: the rows that decide their edges come here."""

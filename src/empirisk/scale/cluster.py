@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Event
@@ -52,9 +53,6 @@ class DaskCluster(Place):
         super().__init__(lengths)
         self.client, self.received = client, 0
 
-    def __reduce__(self):
-        return object, ()
-
     def like(self, lengths):
         return DaskCluster(self.client, lengths)
 
@@ -80,7 +78,7 @@ class DaskCluster(Place):
         try:
             while not done.wait(LOOK_SECONDS):
                 check_stop()
-            found = future.result()
+            found = outcome(future)
         except (Stopped, KeyboardInterrupt):
             self.client.cancel([future, *others])
             raise
@@ -94,6 +92,17 @@ class DaskCluster(Place):
         parts = [array[start:stop] for start, stop in pairwise(ends)]
         # As the results of tasks, which are computed again where a worker leaves; scattered data would be lost.
         return Blocked(self, self.client.map(np.asarray, parts, pure=False), array.shape[1:])
+
+
+def outcome(future: Future) -> Any:
+    """What a finished task gives, or the error that it ended with.
+
+    The error is copied: Dask keeps its own, whose traceback would keep all futures of the fit on the scheduler.
+    """
+    if future.status == "error":
+        error: Any = future.exception()
+        raise copy(error) from None
+    return future.result()
 
 
 def compute(length: int, *parts: Any, call: BlockCall) -> tuple:

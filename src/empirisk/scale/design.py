@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from empirisk.lazy import lazy
 from empirisk.linalg.design import Array, DenseDesign, Design, local_sums
-from empirisk.scale.blocks import Blocked, BlockedRows, TableRows, add, chained, left_behind
+from empirisk.scale.blocks import Blocked, TableRows, add, chained, left_behind
 
 
 class BlockedDesign(Design):
@@ -32,9 +31,9 @@ class BlockedDesign(Design):
     def __reduce__(self):
         return left_behind, ()
 
-    @lazy
+    @property
     def rowspace(self):
-        return BlockedRows(self.place)
+        return self.place
 
     @property
     def remark(self):
@@ -75,14 +74,14 @@ class BlockedDesign(Design):
         return (found[:-1], found[-1]) if outputs else ((), found)
 
     def gram(self, weights=None):
-        if weights is None:
-            return self._run(lambda A: A.gram(), combine=add)
-        return self._run(lambda A, weights: A.gram(weights), weights, combine=add)
+        return self._weighted(DenseDesign.gram, weights)
 
     def squared_columns(self, weights=None):
-        if weights is None:
-            return self._run(lambda A: A.squared_columns(), combine=add)
-        return self._run(lambda A, weights: A.squared_columns(weights), weights, combine=add)
+        return self._weighted(DenseDesign.squared_columns, weights)
+
+    def _weighted(self, sums: Callable[..., Array], weights: Any) -> Array:
+        """The sums of a block, with or without weights, over all blocks."""
+        return self._run(sums, *(() if weights is None else (weights,)), combine=add)
 
     def squared_rows(self):
         return self._run(lambda A: A.squared_rows(), outputs=1)

@@ -57,6 +57,11 @@ class Assignment:
         return labels, doubts
 
 
+def assignment(device: Device, points: NDArray, norms: NDArray) -> Assignment:
+    """Rows of k-means on a device."""
+    return Assignment(device, points, norms)
+
+
 @partial(jax.jit, static_argnames="height")
 def _nearest(
     points: jax.Array, norms: jax.Array, start: Any, table: jax.Array, slack: jax.Array, rounding: Any, height: int

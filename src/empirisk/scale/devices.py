@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,56 +55,10 @@ class Device:
         known = self.device.memory_stats() or {}
         return int(known.get("bytes_limit", 1 << 33))
 
-    def dense_design(self, X: NDArray) -> Any:
-        """Dense rows, here; None where they, and a copy, would fill the device."""
-        return _designs().dense_design(self, X)
-
-    def streamed_design(self, features: Any, items: Any) -> Any:
-        """phi(X) of a map that makes it block by block, here; None where the map has no expressions."""
-        return _features().streamed_design(self, features, items)
-
-    def inverse_root(self, kernel: Any, landmarks: Any) -> NDArray | None:
-        """A triangular P with P P' = K^-1 among landmarks; None where K has no expression, or no such factor."""
-        return _features().inverse_root(self, kernel, landmarks)
-
-    def assignment(self, points: NDArray, norms: NDArray) -> Any:
-        """Rows of k-means, here."""
-        return _nearest().Assignment(self, points, norms)
-
-    def nearest_lists(self, queries: NDArray, known: NDArray, norms: NDArray, count: int) -> tuple[NDArray, NDArray]:
-        """The smallest  norms_j - 2 <q_i, b_j>  of every query in order, and their numbers j."""
-        return _nearest().nearest_lists(self, queries, known, norms, count)
-
-    def gram_design(self, kernel: Any, items: Any, source: Any) -> Any:
-        """The samples behind a kernel, here; None where the kernel has no expression."""
-        return _designs().gram_design(self, kernel, items, source)
-
-    def kernel_sums(self, kernel: Any, centres: Any, coefficients: NDArray, others: Any) -> NDArray | None:
-        """K(others, centres) c; None where the kernel has no expression."""
-        return _designs().kernel_sums(self, kernel, centres, coefficients, others)
-
     @property
     def remark(self) -> str:
         """What a certificate says of the work that was done here."""
         return f"products on {self.name}"
-
-
-def _designs() -> Any:
-    from empirisk.scale import device_design  # it builds on this module
-
-    return device_design
-
-
-def _features() -> Any:
-    from empirisk.scale import device_features  # it builds on this module
-
-    return device_features
-
-
-def _nearest() -> Any:
-    from empirisk.scale import device_nearest  # it builds on this module
-
-    return device_nearest
 
 
 def default_platform() -> str:
@@ -129,30 +81,6 @@ def find(wanted: str) -> Any:
     except (RuntimeError, IndexError, ValueError):
         present = sorted({device.platform for device in jax.devices()})
         raise EmpiriskError(f"device={wanted!r} is not there; JAX sees {present}: use 'auto' or one of them.") from None
-
-
-def chosen(wanted: str) -> Device | None:
-    """The device of a name; of "auto" the first accelerator, and None where there is none, or JAX does not start."""
-    if wanted != "auto":
-        return _device(find(wanted))
-    with suppress(EmpiriskError):
-        return None if default_platform() == "cpu" else _device(jax.devices()[0])
-    return None
-
-
-def adopted(X: Any) -> Any:
-    """The design of dense rows that lie on a device, where they are: arrays of other packages come by DLPack."""
-    rows = X if isinstance(X, jax.Array) else jax.dlpack.from_dlpack(X)
-    device = _device(next(iter(rows.devices())))
-    with device.computing():
-        if not bool(jnp.isfinite(rows).all()):
-            raise EmpiriskError("X contains NaN or infinity; replace those entries or drop the rows.")
-        return _designs().DeviceDense(device, rows)
-
-
-@cache
-def _device(device: Any) -> Device:
-    return Device(device)
 
 
 def as_numpy(array: Any) -> NDArray[np.float64]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.contract.inputs import LARGEST
+from empirisk.contract.inputs import check_weight_range
 from empirisk.errors import EmpiriskError
 from empirisk.scale.blocks import Blocked, ConstantVector, Mapped, Place, TableRows, add, chained
+from empirisk.scale.disk import FileBlock
 from empirisk.settings import settings
 
 #: The type of targets that are numbers.
@@ -54,11 +55,22 @@ class BlockedTable:
         """Where they lie."""
         return self.rows.place
 
+    def blocks(self) -> Iterator[NDArray]:
+        """The rows of files, block by block."""
+        for handle, length in zip(self.rows.base, self.place.lengths, strict=True):
+            yield self.rows.read(handle.load() if isinstance(handle, FileBlock) else handle, length)
+
     def targets(self) -> Blocked:
         """The targets, which must be there."""
         if self.y is None:
             raise EmpiriskError("y is missing: name the column of the targets, as in er.scan(files, target='y').")
         return self.y
+
+    def labelled(self, y: NDArray | None) -> NDArray:
+        """Targets in memory as they were given."""
+        if y is None:
+            raise EmpiriskError("y is missing: name the column of the targets, as in er.scan(files, target='y').")
+        return y.astype(self.kind) if self.labels is None else self.labels[y.astype(int)]
 
     def counting(self) -> BlockedTable:
         """The table without the rows of weight zero."""
@@ -129,18 +141,7 @@ def _united(left: NDArray, right: NDArray) -> NDArray:
 
 def checked_weights(weights: Blocked) -> Blocked:
     """The weights of the rows: none negative, not all zero, none without a value."""
-    low, high = weights.min(), weights.max()
-    if not np.isfinite(low + high) or low < 0:
-        raise EmpiriskError(
-            "sample_weight contains NaN, infinity or negative values; weights must be zero or positive."
-        )
-    if high == 0:
-        raise EmpiriskError("sample_weight is zero for every row; at least one weight must be positive.")
-    if not 1 / LARGEST <= high <= LARGEST:
-        raise EmpiriskError(
-            f"sample_weight has {high:.1e} as its largest value, where {1 / LARGEST:.0e} to {LARGEST:.0e} is allowed; "
-            "multiply all weights by one number, and divide C by it."
-        )
+    check_weight_range(weights.min(), weights.max())
     return weights
 
 

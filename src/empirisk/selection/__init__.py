@@ -1,31 +1,22 @@
 """Selection: choosing what the equation leaves open."""
 
-from empirisk.selection.balance import Balanced
-from empirisk.selection.column_choice import GreedySelection, L1Selection, Step
-from empirisk.selection.hypotheses import HypothesisSearch
-from empirisk.selection.information import InformationSelection
-from empirisk.selection.path import Path, path
-from empirisk.selection.search import Search, search
-from empirisk.selection.structural import NestedClass, StructuralRisk, structural_risk
-from empirisk.selection.subset import BestSubset
-from empirisk.selection.threshold import Threshold, ThresholdChoice, choose_threshold
+from empirisk.lazy import lazy_names
+from empirisk.selection.path import path as path
+from empirisk.selection.search import search as search
 
-__all__ = [
-    "Balanced",
-    "BestSubset",
-    "GreedySelection",
-    "HypothesisSearch",
-    "InformationSelection",
-    "L1Selection",
-    "NestedClass",
-    "Path",
-    "Search",
-    "Step",
-    "StructuralRisk",
-    "Threshold",
-    "ThresholdChoice",
-    "choose_threshold",
-    "path",
-    "search",
-    "structural_risk",
-]
+_HOMES, __getattr__, __dir__ = lazy_names(
+    "empirisk.selection",
+    {
+        "balance": "Balanced",
+        "column_choice": "GreedySelection L1Selection Step",
+        "hypotheses": "HypothesisSearch",
+        "information": "InformationSelection",
+        "path": "Path path",
+        "search": "Search search",
+        "structural": "NestedClass StructuralRisk structural_risk",
+        "subset": "BestSubset",
+        "threshold": "Threshold ThresholdChoice choose_threshold",
+    },
+)
+
+__all__ = list(_HOMES)

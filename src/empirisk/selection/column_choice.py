@@ -70,6 +70,7 @@ class ColumnSelector(SelectorMixin):
     """Some of the columns: those of ``support_``."""
 
     support_: NDArray[np.bool_]
+    n_features_to_select: int | None
 
     @property
     def chosen_(self) -> dict[str, Any]:
@@ -77,6 +78,13 @@ class ColumnSelector(SelectorMixin):
         columns = np.flatnonzero(self.support_)
         names = getattr(self, "feature_names_in_", None)
         return {"columns": (columns if names is None else names[columns]).tolist()}
+
+    def _count(self, columns: int) -> int:
+        """How many columns ``n_features_to_select`` asks for: None is half of them."""
+        asked = check_count("n_features_to_select", self.n_features_to_select, optional=True)
+        if asked is not None and asked > columns:
+            raise EmpiriskError(f"n_features_to_select={asked} exceeds the {columns} columns of X.")
+        return max(1, columns // 2) if asked is None else asked
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)

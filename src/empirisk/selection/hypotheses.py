@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import losses
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS
-from empirisk.contract.inputs import as_numbers, check_weights, encode_classes, generator
+from empirisk.contract.inputs import Array, as_numbers, check_weights, encode_classes, generator
 from empirisk.contract.multiclass import winners
 from empirisk.contract.tasks import TaskByLoss, predicts_classes
 from empirisk.contract.transaction import all_or_nothing
@@ -25,7 +25,6 @@ from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.theory.pac import finite_class_bound
 from empirisk.validation import available_if, validate_data
 
-Array = NDArray[np.float64]
 Hypothesis = Callable[[Any], Any]
 #: How scikit-learn says it, too.
 BINARY = "Only binary classification is supported. The type of the target is multiclass, and"

@@ -91,12 +91,9 @@ class InformationSelection(ColumnSelector, Estimator):
         sample_weight : array of n, optional
             Whole numbers: weight 2 equals the row twice. Distances to neighbours know no other weights.
         """
-        check_count("n_features_to_select", self.n_features_to_select, optional=True)
         check_count("n_neighbors", self.n_neighbors)
         table, target = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=np.float64, ensure_min_samples=2)
-        size = max(1, table.shape[1] // 2) if self.n_features_to_select is None else self.n_features_to_select
-        if size > table.shape[1]:
-            raise EmpiriskError(f"n_features_to_select={size} exceeds the {table.shape[1]} columns of X.")
+        size = self._count(table.shape[1])
         weights = check_weights(sample_weight, table.shape[0])
         if target.dtype == object:
             sorted_classes(target, weights)  # labels that have no order are named

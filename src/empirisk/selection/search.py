@@ -156,16 +156,18 @@ class Search(Whole, Delegating):
         )
         tasks = [(run, split) for run in range(len(runs)) for split in range(len(splits))]
 
-        def work(task: tuple[int, int]) -> None:
+        def work(task: tuple[int, int]) -> Any:
             run, (inside, outside) = runs[task[0]], data.split(*splits[task[1]])
             try:
-                value: Any = run.scores(self._with(run.setting), inside, outside, metric)
+                return run.scores(self._with(run.setting), inside, outside, metric)
             except Unsuitable as refusal:
-                value = str(refusal)
+                return str(refusal)
+
+        def note(task: tuple[int, int], value: Any) -> None:
             notes.add(f"{task[0]} {task[1]}", value)
 
         left = [task for task in tasks if f"{task[0]} {task[1]}" not in notes.done]
-        parallel_fits(work, left, alone=len(tasks) == 1)
+        parallel_fits(work, left, alone=len(tasks) == 1, note=note)
         table, self.refused_ = np.full((len(settings), len(splits)), -np.inf), {}
         for run, split in tasks:
             value = notes.done[f"{run} {split}"]

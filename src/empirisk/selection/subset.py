@@ -318,7 +318,6 @@ class BestSubset(ColumnSelector, Estimator):
         sample_weight : array of n, optional
             Weights of the rows; weight 2 equals the row twice.
         """
-        check_count("n_features_to_select", self.n_features_to_select, optional=True)
         check_count("max_iter", self.max_iter)
         check_time(self.max_time)
         if not 0 <= self.tol < 1:
@@ -327,9 +326,7 @@ class BestSubset(ColumnSelector, Estimator):
         check_size("X", table)
         check_size("y", as_numbers(target))
         weights = check_weights(sample_weight, len(table))
-        size = max(1, table.shape[1] // 2) if self.n_features_to_select is None else self.n_features_to_select
-        if size > table.shape[1]:
-            raise EmpiriskError(f"n_features_to_select={size} exceeds the {table.shape[1]} columns of X.")
+        size = self._count(table.shape[1])
         deadline = Deadline(self.max_time)
         with interruptible():
             self._search(table, np.asarray(target, dtype=np.float64), weights, size, deadline)

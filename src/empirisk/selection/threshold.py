@@ -16,22 +16,22 @@ from empirisk.contract.inputs import Array, check_weights
 from empirisk.contract.meta import Around, Whole
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.answers import Answers, answers_of
+from empirisk.evaluation.answers import HeldOutAnswers, answers_of
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.splits import Rows, Split
 from empirisk.runs.parallel import parallel_fits
 
 
-def held_out(machine: Any, data: Data, splits: list[Split], random_state: Any) -> tuple[Rows, Answers]:
+def held_out(machine: Any, data: Data, splits: list[Split], random_state: Any) -> tuple[Rows, HeldOutAnswers]:
     """The test rows of all splits, and what machines trained in each say about them."""
     drawn = seeds(random_state, len(splits))
 
-    def work(number: int) -> Answers:
+    def work(number: int) -> HeldOutAnswers:
         inside, outside = data.split(*splits[number])
         return answers_of(fit(seeded(machine, drawn[number]), inside), outside.X, data.classes)
 
     parts = parallel_fits(work, range(len(splits)))
-    return np.concatenate([test for _, test in splits]), Answers.join(parts)
+    return np.concatenate([test for _, test in splits]), HeldOutAnswers.join(parts)
 
 
 WAYS = ("accuracy", "balanced_accuracy", "f1", "cost")
@@ -263,7 +263,7 @@ class Threshold(Whole, ClassifierMixin, Around):
         return tags
 
 
-def _scores(answers: Answers) -> tuple[Array, float]:
+def _scores(answers: HeldOutAnswers) -> tuple[Array, float]:
     """The score of the second class, and the threshold that a machine would take by itself."""
     if answers.probabilities is not None:
         return answers.probabilities[:, 1], 0.5

@@ -32,14 +32,22 @@ class Service:
 
     def __init__(self, model: TableModel, limit: int = MAX_BODY_BYTES, rows: int = MAX_ROWS):
         self.limit = limit
-        self.batcher = Batcher(model, Bodies(model.schema, rows))
+        self.batcher = Batcher(model, Bodies(model.asked, rows))
         self._machine = type(model.machine).__name__
 
     async def predict(self, request: Request) -> Response:
         """Answer one row, or a list of rows."""
+        return await self._guarded(request, "application/json")
+
+    async def table(self, request: Request) -> Response:
+        """Answer the rows of a file with a table of predictions."""
+        return await self._guarded(request, "text/csv", request.query_params.get("name") or "table.csv")
+
+    async def _guarded(self, request: Request, kind: str, file: str = "") -> Response:
+        """The answer to the body of a request, or a response that says what is wrong with it."""
         try:
             body = await asyncio.wait_for(read_body(request, self.limit), connections.CLIENT_SECONDS)
-            return Response(await self._answer(body, request), media_type="application/json")
+            return Response(await self._answer(body, request, file), media_type=kind)
         except Refusal as refusal:
             return problem(refusal.status, str(refusal), refusal.problems)
         except TimeoutError:
@@ -51,10 +59,10 @@ class Service:
         """Say that the service is up."""
         return JSONResponse({"status": "ok", "machine": self._machine, "rows": self.batcher.rows})
 
-    async def _answer(self, body: bytes, request: Request) -> str:
-        """The JSON of the answers; a request whose client leaves meanwhile is dropped."""
+    async def _answer(self, body: bytes, request: Request, file: str) -> str:
+        """The text of the answers; a request whose client leaves meanwhile is dropped."""
         explain = request.query_params.get("explain", "") in ("1", "true", "yes")
-        answer = asyncio.ensure_future(self.batcher.ask(body, explain))
+        answer = asyncio.ensure_future(self.batcher.ask(body, explain, file))
         left = asyncio.ensure_future(_disconnected(request))
         try:
             await asyncio.wait([answer, left], return_when=asyncio.FIRST_COMPLETED)
@@ -130,6 +138,7 @@ def make_app(
             Route("/", always(HTMLResponse(pages.form(model), headers=SAFE))),
             Route("/form.js", always(Response(pages.script(), media_type="text/javascript", headers=SAFE))),
             Route("/predict", service.predict, methods=["POST"]),
+            Route("/table", service.table, methods=["POST"]),
             Route("/health", service.health),
             Route("/openapi.json", always(JSONResponse(document))),
             Route("/docs", always(HTMLResponse(pages.docs(model, document), headers=SAFE))),

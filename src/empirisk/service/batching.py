@@ -20,6 +20,9 @@ from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import reasons
 from empirisk.service.bodies import Bodies, Refusal, Rows
 from empirisk.tables.model import TableModel
+from empirisk.tables.predictions import beside
+from empirisk.tables.reading.read import read_bytes
+from empirisk.tables.reading.spreadsheet import harmless
 
 COVERAGE = 0.9  # of the intervals of numbers
 BATCH_ROWS = 256  # rows after which a batch is closed: enough to share the cost of encoding, few enough to wait for
@@ -30,11 +33,15 @@ class ModelFailed(RuntimeError):
 
 
 class Waiting(NamedTuple):
-    """A request in the queue: its body, whether reasons are asked for, and the future for the JSON of the answer."""
+    """A request in the queue: its body, whether reasons are asked for, and the future for the text of the answer.
+
+    ``file`` is the name of a table, where the body is one; without a name it is JSON.
+    """
 
     body: bytes
     explain: bool
     answer: "Future[str]"
+    file: str = ""
 
 
 class Checked(NamedTuple):
@@ -62,15 +69,18 @@ class Batcher:
         self._thread: threading.Thread | None = None
         self.rows = 0  # rows predicted since the start
 
-    async def ask(self, body: bytes, explain: bool = False) -> str:
-        """The JSON of the answers to a body, with reasons if asked for; what is cancelled meanwhile is not computed."""
+    async def ask(self, body: bytes, explain: bool = False, file: str = "") -> str:
+        """The answers to a body, with reasons if asked for, as JSON, or as CSV where the body is a table of that name.
+
+        What is cancelled meanwhile is not computed.
+        """
         if self._thread is None:
             # The worker runs with the `er.config` of the thread that serves, which is a context variable.
             context = contextvars.copy_context()
             self._thread = threading.Thread(target=context.run, args=(self._work,), name="predict", daemon=True)
             self._thread.start()
         answer: Future[str] = Future()
-        self._queue.put(Waiting(body, explain, answer))
+        self._queue.put(Waiting(body, explain, answer, file))
         return await asyncio.wrap_future(answer)
 
     def close(self) -> None:
@@ -81,6 +91,11 @@ class Batcher:
         while (first := self._queue.get()) is not None:
             batch, count = [], 0
             for waiting in self._arrived(first):
+                if waiting.file:
+                    text = settle(waiting.answer, lambda one=waiting: self._table(one.body, one.file))
+                    if text is not None:
+                        waiting.answer.set_result(text)
+                    continue
                 rows = settle(waiting.answer, lambda body=waiting.body: self._bodies.read(body))
                 if rows is not None:
                     batch.append(Checked(rows, waiting.explain, waiting.answer))
@@ -103,7 +118,7 @@ class Batcher:
 
     def _answer(self, batch: list[Checked]) -> None:
         """Answer the requests of a batch. If the batch cannot be encoded, each request is encoded separately."""
-        if len(batch) > 1:
+        if len(batch) > 1 and self._model.history is None:  # rows in order of time go on from each other
             encoded = settle(None, lambda: self._model.encode(pl.concat([one.rows.frame for one in batch])))
         else:
             encoded = None
@@ -119,13 +134,23 @@ class Batcher:
 
     def _json(self, asked: Checked, X: Any) -> str:
         """The answers to the rows of one request."""
-        rows = asked.rows
-        answers = self._of_rows(self._model.encode(rows.frame) if X is None else X)
-        for row, warnings in self._model.unusual(rows.frame).items():
+        rows, frame = asked.rows, self._model.complete(asked.rows.frame)
+        answers = self._of_rows(self._model.encode(frame) if X is None else X, self._model.wider(frame))
+        for row, warnings in self._model.unusual(frame).items():
             answers[row]["warnings"] = warnings
-        for answer, reason in zip(answers, self._reasons(rows.frame) if asked.explain else (), strict=False):
+        for answer, reason in zip(answers, self._reasons(frame) if asked.explain else (), strict=False):
             answer["because"] = reason
         return json.dumps(answers if rows.several else answers[0])
+
+    def _table(self, body: bytes, name: str) -> str:
+        """The rows of a file with their predictions, and intervals of numbers, as CSV that a spreadsheet may open."""
+        try:
+            frame = read_bytes(body, name)
+            answers = beside(self._model, frame, keep=True, interval=100 * COVERAGE if self._intervals else None)
+        except EmpiriskError as error:
+            raise Refusal(422, str(error)) from error
+        self.rows += frame.height
+        return harmless(answers).write_csv()
 
     def _reasons(self, frame: pl.DataFrame) -> list[str]:
         """Why each row is predicted so; nothing for machines that have no reasons."""
@@ -134,7 +159,7 @@ class Batcher:
         except EmpiriskError:
             return []
 
-    def _of_rows(self, X: Any) -> list[dict[str, Any]]:
+    def _of_rows(self, X: Any, wider: Any) -> list[dict[str, Any]]:
         machine = self._model.pipeline[-1]
         answers: list[dict[str, Any]] = [
             {"prediction": _plain(value)} for value in self._model.predict_encoded(X).tolist()
@@ -143,7 +168,7 @@ class Batcher:
             for answer, row in zip(answers, machine.predict_proba(X).tolist(), strict=True):
                 answer["probabilities"] = dict(zip(self._labels, row, strict=True))
         if self._intervals:
-            for answer, low, high in zip(answers, *self._model.interval_of(X, COVERAGE), strict=True):
+            for answer, low, high in zip(answers, *self._model.interval_of(X, COVERAGE, wider), strict=True):
                 answer["interval"] = {"coverage": COVERAGE, "low": _plain(float(low)), "high": _plain(float(high))}
         return answers
 

@@ -23,3 +23,27 @@ form.addEventListener("submit", async (event) => {
     out.textContent = [`${form.dataset.target}: ${answer.prediction}`, ...lines].join("\n");
   } catch (error) { out.textContent = String(error); }
 });
+document.getElementById("example").addEventListener("click", () => {
+  for (const field of form.elements) if (field.name) field.value = field.dataset.example;
+});
+
+const chosen = document.getElementById("file"), place = document.getElementById("drop");
+const said = document.getElementById("said");
+async function predictFile(file) {
+  if (!file) return;
+  said.textContent = "...";
+  try {
+    const reply = await fetch(`table?name=${encodeURIComponent(file.name)}`, {method: "POST", body: file});
+    if (!reply.ok) { said.textContent = (await reply.json()).error; return; }
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await reply.blob());
+    link.download = `${file.name.replace(/\.[^.]*$/, "")}.predicted.csv`;
+    link.textContent = `Save ${link.download}`;
+    said.replaceChildren("Predicted. ", link);
+  } catch (error) { said.textContent = String(error); }
+}
+chosen.addEventListener("change", () => predictFile(chosen.files[0]));
+for (const kind of ["dragover", "drop"]) place.addEventListener(kind, (event) => {
+  event.preventDefault();
+  if (kind === "drop") predictFile(event.dataTransfer.files[0]);
+});

@@ -10,11 +10,11 @@ from empirisk.tables.understanding.column import Column
 
 def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
     """The OpenAPI document of a model's service."""
-    properties = {column.name: _field(column, levels(model, column.name)) for column in model.schema.used}
+    example = example_row(model)
+    properties = {column.name: _field(column, example[column.name]) for column in model.asked.used}
     row = {"type": "object", "properties": properties, "minProperties": 1}
     answer = _answer(model)
     body = {"oneOf": [row, {"type": "array", "items": row, "minItems": 1, "maxItems": rows}]}
-    example = example_row(model)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,14 +46,27 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
                     },
                 }
             },
+            "/table": {
+                "post": {
+                    "summary": "Predict the rows of a file: CSV, JSON lines or Parquet in, CSV out",
+                    "parameters": [{"name": "name", "in": "query", "schema": {"type": "string"}}],
+                    "requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}},
+                    "responses": {
+                        "200": {"description": "The rows with predictions", "content": {"text/csv": {}}},
+                        "413": _reply("The file is too large", _ERROR),
+                        "422": _reply("The file is no table with the columns of the model", _ERROR),
+                    },
+                }
+            },
             "/health": {"get": {"summary": "Whether the service is up", "responses": {"200": {"description": "Yes"}}}},
         },
     }
 
 
 def example_row(model: TableModel) -> dict[str, Any]:
-    """An example row that discloses no training row: the middle of each range, the most frequent words."""
-    return {column.name: column.type.example(column, levels(model, column.name)) for column in model.schema.used}
+    """A row that was learned from; of an older model the middle of each range, and the most frequent words."""
+    usual = {column.name: column.type.example(column, levels(model, column.name)) for column in model.asked.used}
+    return {name: model.example.get(name) if model.example else value for name, value in usual.items()}
 
 
 def levels(model: TableModel, name: str) -> list[str]:
@@ -68,9 +81,8 @@ _ERROR: dict[str, Any] = {
 }
 
 
-def _field(column: Column, words: list[str]) -> dict[str, Any]:
+def _field(column: Column, example: Any) -> dict[str, Any]:
     field: dict[str, Any] = {"type": list(column.type.json), "description": str(column)}
-    example = column.type.example(column, words)
     if example is not None:
         field["examples"] = [example]
     return field

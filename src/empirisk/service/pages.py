@@ -39,9 +39,9 @@ def docs(model: TableModel, document: dict[str, Any]) -> str:
 
 def _fields(model: TableModel) -> list[Field]:
     found = []
-    for column in model.schema.used:
-        words = levels(model, column.name)
-        value = column.type.example(column, words)
+    row = example_row(model)
+    for column in model.asked.used:
+        words, value = levels(model, column.name), row[column.name]
         example = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
         tag, choices = column.type.input(words)
         found.append(Field(column.name, str(column).removeprefix(f"{column.name}: "), tag, example, list(choices)))

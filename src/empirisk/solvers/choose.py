@@ -74,6 +74,16 @@ def factorable(problem: Problem) -> bool:
     return problem.design.shape[0] <= FACTORABLE or bool(Decomposition().refusal(problem))
 
 
+def not_smooth(problem: Problem) -> bool:
+    """Whether Newton's method cannot do it; where that stalls, rounding is met, and smaller steps meet it too."""
+    return bool(Newton().refusal(problem))
+
+
+def rows_with_corners(problem: Problem) -> bool:
+    """Whether the rows are explicit and Newton's method cannot do it."""
+    return EXPLICIT.holds(problem) and not_smooth(problem)
+
+
 def in_passes(problem: Problem) -> bool:
     """Whether the rows are seen in passes alone."""
     return not problem.design.in_memory
@@ -101,8 +111,8 @@ TABLE = (
     Row(Envelope, long_with_corners, "corners, and many more rows than columns: Newton's method on rounded corners"),
     Row(Envelope, smooth, "a smooth loss that resisted: Newton's method on envelopes of the loss"),
     Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
-    Row(DualAscent, EXPLICIT.holds, "corners with l2, many rows and columns: dual coordinate ascent"),
-    Row(Proximal, always, "no special structure: a proximal method"),
+    Row(DualAscent, rows_with_corners, "corners with l2, many rows and columns: dual coordinate ascent"),
+    Row(Proximal, not_smooth, "no special structure: a proximal method"),
 )
 
 

@@ -27,9 +27,13 @@ def json_response(content: Any) -> Response:
 
 
 def answering(
-    view: Callable[[Request, Any], Any], worker: ThreadPoolExecutor
+    view: Callable[[Request, Any], Any], worker: ThreadPoolExecutor, refused: int = 422
 ) -> Callable[[Request], Awaitable[Response]]:
-    """A handler that computes a view in a worker thread; the view is given the request and the JSON of its body."""
+    """A handler that computes a view in a worker thread; the view is given the request and the JSON of its body.
+
+    ``refused`` is the status of a sentence about what was asked for. Views that answer while somebody types say 200:
+    a half-written kernel is no failure, which browsers would list in their console.
+    """
 
     async def handle(request: Request) -> Response:
         try:
@@ -41,7 +45,7 @@ def answering(
         except Refusal as refusal:
             return problem(refusal.status, str(refusal))
         except EmpiriskError as error:
-            return problem(422, str(error))
+            return problem(refused, str(error))
         except ClientDisconnect:
             return problem(400, "The request was cut short.")
         except OSError as error:

@@ -11,11 +11,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk import state
+from empirisk.contract.arguments import check_count
 from empirisk.contract.meta import transformed
 from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import contributions
+from empirisk.tables.history import STEPS, History
+from empirisk.tables.kinds.date import DAY
 from empirisk.tables.reading.frames import as_frame
 from empirisk.tables.spread import Spread, ends
+from empirisk.tables.understanding.column import Column
 from empirisk.tables.understanding.profile import Profile, unusual
 from empirisk.tables.understanding.schema import Schema
 from empirisk.tables.understanding.target import Target
@@ -50,6 +54,10 @@ class TableModel:
         How the columns of the training rows were spread, from `profile`.
     passed : array, optional
         For trees, how many of some training rows come through each node.
+    example : dict, optional
+        A row that it learned from, as JSON holds it, to show what may be asked.
+    history : History, optional
+        Of numbers in order of time, what the target was: columns of earlier values are made of it.
 
     Examples
     --------
@@ -77,6 +85,8 @@ class TableModel:
         limits=state.optional(state.maybe(state.several(state.number(finite=False), 2))),
         passed=state.optional(state.maybe(state.array("u2", None))),
         profile=state.optional(state.mapping(state.anything())),
+        history=state.optional(state.maybe(state.part(History))),
+        example=state.optional(state.mapping(state.anything())),
     )
 
     schema: Schema
@@ -90,6 +100,8 @@ class TableModel:
     spread: Spread | None = None
     limits: tuple[float, float] | None = None
     threshold: tuple[int, float] | None = None
+    history: History | None = None
+    example: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
@@ -137,17 +149,20 @@ class TableModel:
         the error that is to be expected of the row (see `Spread`), and not beyond the numbers that the target has had.
         An interval holds the truth of a new row, drawn like those, with about that probability, whatever the model is.
         """
-        return self.interval_of(self.encode(table), coverage)
+        frame = self.complete(table)
+        return self.interval_of(self.encode(frame), coverage, self.wider(frame))
 
-    def interval_of(self, X: Any, coverage: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The intervals of encoded rows."""
+    def interval_of(
+        self, X: Any, coverage: float, wider: float | NDArray[np.float64] = 1.0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The intervals of encoded rows, so many times as wide as what one step ahead needs (see `wider`)."""
         if self.residuals is None:
             raise EmpiriskError(
                 "Intervals are for numbers, from models that `learn` has tested; how sure a model of classes is, its "
                 "probabilities say."
             )
         predicted = self.pipeline[-1].predict(X)
-        size = 1.0 if self.spread is None else self.spread.sizes(X, predicted)
+        size = wider * (1.0 if self.spread is None else self.spread.sizes(X, predicted))
         low, high = (predicted + size * tail for tail in ends(self.residuals, coverage))
         return (low, high) if self.limits is None else (np.clip(low, *self.limits), np.clip(high, *self.limits))
 
@@ -171,11 +186,66 @@ class TableModel:
 
     def unusual(self, table: Any) -> dict[int, list[str]]:
         """What no training row had, by row from 0: new words, and numbers far outside their range."""
-        return unusual(self.profile, self.schema, self.schema.features(table))
+        return unusual(self.profile, self.schema, self.schema.features(self.complete(table)))
+
+    def forecast(self, rows: int, coverage: float | None = None) -> pl.DataFrame:
+        """What comes next, after the last row that was learned from or tested: a table of moments and predictions.
+
+        Each row is predicted from the ones before it, the first from known values. Columns that are not known yet are
+        taken as missing; where they are known, `predict` a table of them. With a ``coverage`` such as 0.9 the lower and
+        upper ends of intervals stand beside, which widen as errors do with the distance.
+        """
+        frame = self.coming(rows)
+        found = [frame.to_series(), pl.Series(self.target.name, self.predict(frame))]
+        if coverage is not None:
+            both = zip(("low", "high"), self.predict_interval(frame, coverage), strict=True)
+            found += [pl.Series(f"{self.target.name} {end}", values) for end, values in both]
+        return pl.DataFrame(found)
+
+    def coming(self, rows: int) -> pl.DataFrame:
+        """The next rows in time, of which the time alone is known; it is their first column."""
+        if self.history is None:
+            raise EmpiriskError("The model knows no order of time to forecast in; learn numbers with time_order=.")
+        check_count("forecast", rows)
+        moments = self.history.following(rows)
+        times = self.history.times(moments)
+        if times.dtype == pl.Datetime and not np.any(moments % DAY):
+            times = times.cast(pl.Date)
+        unknown = [pl.Series(one.name, [None] * len(times), dtype=one.type.dtype) for one in self.unforeseen]
+        return pl.DataFrame([times, *unknown])
+
+    @property
+    def unforeseen(self) -> list[Column]:
+        """The columns of which a forecast knows nothing: all but the time and what the target was before."""
+        return [one for one in self.asked.used if self.history is None or one.name != self.history.time.name]
+
+    @property
+    def asked(self) -> Schema:
+        """The columns that a table has to have: the schema without those that are made of earlier values."""
+        if self.history is None:
+            return self.schema
+        made = self.history.names
+        kept = [column for column in self.schema.columns if column.name not in made]
+        lacking = [] if self.history.time.name in {column.name for column in kept} else [self.history.time]
+        return Schema((*lacking, *kept))
+
+    def complete(self, table: Any) -> pl.DataFrame:
+        """The rows of a table, with columns of earlier values where the model reads those (see `History`)."""
+        frame, name = as_frame(table), self.target.name
+        if self.history is None:
+            return frame
+        truth = self.target.numbers(frame[name]) if name in frame.columns else None
+        steps = self.pipeline.steps[:-1]
+        return self.history.complete(frame, truth, lambda rows: self.pipeline[-1].predict(transformed(steps, rows)))
+
+    def wider(self, frame: pl.DataFrame) -> float | NDArray[np.float64]:
+        """How many times as wide the intervals of `complete` rows are as one step ahead of what is known."""
+        known = self.history is None or STEPS not in frame.columns
+        return 1.0 if known else self.history.wider(frame[STEPS].to_numpy())  # type: ignore[union-attr]
 
     def encode(self, table: Any) -> Any:
         """The rows of a table as the machine takes them."""
-        return transformed(self.pipeline.steps[:-1], as_frame(table))
+        return transformed(self.pipeline.steps[:-1], self.complete(table))
 
 
 def _wrong_threshold(its: Mapping[str, Any]) -> str | None:
@@ -199,7 +269,7 @@ def named_from(classes: NDArray, shares: NDArray[np.float64], place: int, thresh
 
 #: How a fit is done, and not what is fitted.
 SOLVING = ("solver", "tol", "max_iter", "max_time", "random_state", "n_jobs", "warm_start")
-PLUMBING = {*SOLVING, "cv", "ensemble", "loss", "categorical_features"}
+PLUMBING = {*SOLVING, "cv", "ensemble", "categorical_features"}
 #: What a fit chose itself, by the parameter that asked for it.
 CHOSEN = {"C": "C_", "n_neighbors": "n_neighbors_", "ccp_alpha": "ccp_alpha_"}
 
@@ -219,6 +289,8 @@ def settings_of(machine: Any) -> str:
         told = [f"{say} x {settings_of(one)}" for say, one in zip(says, machine.estimators, strict=True)]
         return f"{type(machine).__name__}({', '.join(told)})"
     values = {name: value for name, value in machine.get_params(deep=False).items() if name not in PLUMBING}
+    if values.get("loss") == getattr(type(machine), "loss", None):  # what the name of the machine says
+        values.pop("loss", None)
     for name, attribute in CHOSEN.items():
         if isinstance(values.get(name), str) and hasattr(machine, attribute):
             values[name] = getattr(machine, attribute)

@@ -12,11 +12,9 @@ from scipy.linalg import solve_triangular
 from scipy.special import softmax
 from scipy.stats import norm
 
-from empirisk.contract.inputs import generator
+from empirisk.contract.inputs import Array, generator
 from empirisk.errors import EmpiriskError
 from empirisk.theory.bound import Bound, check_open, check_whole
-
-Array = NDArray[np.float64]
 
 DRAWS = 1 << 18  # rows of a Monte Carlo estimate: the half-width of its interval is at most 0.2 % of the largest cost
 AT_ONCE = 1 << 14  # of them at a time, so that the memory stays small

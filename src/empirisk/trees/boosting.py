@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,16 +22,16 @@ from empirisk.contract.arguments import (
     check_monotone,
     check_number,
     check_time,
+    check_validation,
     count_features,
     weigh_classes,
 )
-from empirisk.contract.elsewhere import blockwise, elsewhere
-from empirisk.contract.inputs import as_numbers, check_weights, class_codes, generator
-from empirisk.contract.multiclass import winners
+from empirisk.contract.elsewhere import elsewhere
+from empirisk.contract.inputs import Array, as_numbers, check_weights, class_codes, generator
 from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
-from empirisk.contract.resample import split_groups
+from empirisk.contract.resample import hold_out
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError
@@ -43,21 +43,17 @@ from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import NODE
 from empirisk.trees.binned.together import TeamGrower
+from empirisk.trees.by_loss import ClassesByLoss, counts_of_classes, has_one_label, has_probabilities
 from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import (
     Objective,
-    classes_objective,
-    labels_objective,
     numbers_objective,
     outputs_of,
-    probabilities,
 )
 from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.rounds import BoostingPlan, Rounds, add_trees
 from empirisk.trees.table_columns import Columns, read_new, read_training
 from empirisk.validation import available_if
-
-Array = NDArray[np.float64]
 
 MOST_ROWS = 1 << 28  # rows that whole weights may count
 
@@ -229,6 +225,9 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         feature_importances_=state.optional(state.array("f8", "columns")),
     )
 
+    #: Whether tables in files that are larger than memory are taken as X.
+    learns_in_blocks = True
+
     columns_: Columns
     baseline_: Array
     feature_importances_: Array
@@ -265,19 +264,13 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         """Which rows are held out for early stopping; equal rows stay together, classes keep their shares."""
         if not self.early_stopping:
             return np.zeros(len(member), dtype=bool)
-        fraction = check_number("validation_fraction", self.validation_fraction, 0, above=True)
-        if not fraction < 1:
-            raise EmpiriskError(
-                f"validation_fraction={fraction:g} must be below 1: some rows must be left to learn from."
-            )
+        fraction = check_validation(self.validation_fraction)
         if member.max() < 1:
             raise EmpiriskError(
                 "early_stopping=True needs two different rows, one to train and one to validate on, but X and y hold "
                 "one sample only; set early_stopping=False."
             )
-        whole = target.dtype.kind == "i"
-        strata = np.unique(target, axis=0, return_inverse=True)[1] if whole else np.zeros(len(target), dtype=np.intp)
-        return split_groups(member, strata, fraction, random)
+        return hold_out(member, target, fraction, random)
 
     def _fit(self, X: Array, target: NDArray, weights: Array, times: Array, watch_data: dict[str, Any]) -> None:
         """Boost on rows of positive weight.
@@ -317,8 +310,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         work.rounds.stop = deadline
         watch = FitCallbacks(self, self.n_estimators, watch_data)
         model = boost(work, self.n_estimators, self.n_iter_no_change, deadline, watch)
-        for name, value in model.fitted().items():
-            setattr(self, name, value)
+        self.__dict__.update(model.fitted())
         watch.close()
         warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
         return model.reason == Ending.FINISHED and self.n_estimators_ == self.n_estimators
@@ -354,26 +346,8 @@ def _counts(weights: Array) -> NDArray[np.int32]:
     return weights.astype(np.int32) if whole else np.zeros(0, dtype=np.int32)
 
 
-def _has_probabilities(machine: BoostingClassifier) -> bool:
-    if losses.find(machine.loss).probabilistic:
-        return True
-    raise AttributeError(f"loss={machine.loss!r} implies no probabilities; use loss='logistic' or calibrate.")
-
-
-def _has_one_label(machine: BoostingClassifier) -> bool:
-    """Scores of several labels have no form that scikit-learn's tools agree on."""
-    if not isinstance(getattr(machine, "classes_", None), list):
-        return True
-    raise AttributeError("there is no decision_function of several labels; use predict_proba.")
-
-
-def _counts_of_classes(classes: NDArray | list[NDArray]) -> list[int]:
-    """The number of classes of each label."""
-    return [len(names) for names in (classes if isinstance(classes, list) else [classes])]
-
-
 @dataclass(eq=False, repr=False)
-class BoostingClassifier(ClassifierMixin, Boosting):
+class BoostingClassifier(ClassesByLoss, Boosting):
     """Gradient boosting for classes:  f(x) = baseline + sum of trees.
 
     Each round grows, on histograms of gradient and curvature, the tree that lowers
@@ -469,7 +443,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
     _state = state.State(
         lambda its: (
             None
-            if len(its["baseline_"]) == sum(map(outputs_of, _counts_of_classes(its["classes_"])))
+            if len(its["baseline_"]) == sum(map(outputs_of, counts_of_classes(its["classes_"])))
             else "baseline_ has not one number for each class"
         ),
         classes_=CLASSES,
@@ -511,57 +485,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         self._fit(rows[kept], codes[kept], (weights * factors)[kept], weights[kept], data)
         return self
 
-    def _objective(self, target: NDArray, weights: Array) -> Objective:
-        loss = losses.find(self.loss)
-        if isinstance(self.classes_, list):
-            return labels_objective(loss, target, _counts_of_classes(self.classes_), weights)
-        return classes_objective(loss, target, len(self.classes_), weights)
-
-    def _each_label(self, scores: Array) -> list[tuple[Array, NDArray]]:
-        """The scores and the classes of each label."""
-        if not isinstance(self.classes_, list):
-            return [(scores, self.classes_)]
-        ends = np.cumsum([outputs_of(count) for count in _counts_of_classes(self.classes_)])
-        return list(zip(np.split(scores, ends[:-1], axis=1), self.classes_, strict=True))
-
-    def _winners(self, scores: Array) -> NDArray:
-        """The classes with the largest scores."""
-        found = [winners(f[:, 0] if len(classes) == 2 else f, classes) for f, classes in self._each_label(scores)]
-        return np.column_stack(found) if isinstance(self.classes_, list) else found[0]
-
-    def _probabilities(self, scores: Array) -> Any:
-        """The probabilities of scores."""
-        loss = losses.find(self.loss)
-        each = [probabilities(loss, f, len(classes)) for f, classes in self._each_label(scores)]
-        return each if isinstance(self.classes_, list) else each[0]
-
-    @available_if(_has_one_label)
-    @blockwise
-    def decision_function(self, X: ArrayLike) -> Array:
-        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    @blockwise
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class of each row, or of each label; for two classes f = 0 is the second one."""
-        return self._winners(self._scores(X))
-
-    @available_if(_has_probabilities)
-    @blockwise
-    def predict_proba(self, X: ArrayLike) -> Any:
-        """Probabilities of the classes; of several labels a list."""
-        return self._probabilities(self._scores(X))
-
-    @available_if(_has_probabilities)
-    @blockwise
-    def predict_log_proba(self, X: ArrayLike) -> Any:
-        """Logarithm of `predict_proba`."""
-        found = self.predict_proba(X)
-        with np.errstate(divide="ignore"):
-            return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
-
-    @available_if(_has_one_label)
+    @available_if(has_one_label)
     def staged_decision_function(self, X: ArrayLike) -> Iterator[Array]:
         """What `decision_function` gives after each round."""
         for scores in self._staged_scores(X):
@@ -572,7 +496,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         for scores in self._staged_scores(X):
             yield self._winners(scores)
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[Any]:
         """The probabilities after each round."""
         for scores in self._staged_scores(X):

@@ -24,16 +24,15 @@ from empirisk.contract.arguments import (
     weigh_classes,
 )
 from empirisk.contract.ensemble import ClassMembers, Members
-from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.multiclass import elected
+from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
 from empirisk.contract.outputs import (
     CLASSES,
     LogProbabilities,
-    by_label,
     classes_of_columns,
     ends_of,
     indicators,
-    judged_numbers,
     label_columns,
     like,
     predicted,
@@ -57,8 +56,6 @@ from empirisk.trees.nodes import Nodes, Packed, join
 from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.table_columns import Columns, read_new, read_training
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
-
-Array = NDArray[np.float64]
 
 CRITERIA = {name: code for name, code in scan.CLASSIFICATION.items() if name != "error"}
 
@@ -186,8 +183,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
             trees.append(work.grower.leaf(0))  # stopped at once: a single leaf is a model too
             rises.append(np.zeros(X.shape[1]))
             gains.append(np.zeros(X.shape[1]))
-        for name, value in self._fitted(trees, rises, gains).items():
-            setattr(self, name, value)
+        self.__dict__.update(self._fitted(trees, rises, gains))
         self.stopped_ = Ending.FINISHED if len(trees) == self.n_estimators else deadline.reason or Ending.CALLBACK
         warm.keep(work, self.stopped_ == Ending.FINISHED)
         answers = np.where(work.seen[:, None] > 0, work.total / np.maximum(work.seen, 1)[:, None], np.nan)
@@ -262,18 +258,8 @@ def _width(classes: NDArray | list[NDArray]) -> int:
     return len(classes) if len(classes) > 2 else 1
 
 
-def _wrong_answers(its: Mapping[str, Any]) -> str | None:
-    """What is wrong where the answers about rows outside the samples are not those of the classes."""
-    classes, answers = its["classes_"], its["oob_decision_function_"]
-    if not isinstance(classes, list):
-        classes, answers = [classes], [answers]
-    if not isinstance(answers, (list, tuple)) or [len(names) for names in classes] != [a.shape[1] for a in answers]:
-        return "oob_decision_function_ has not one column for each class"
-    return None
-
-
 @dataclass(eq=False, repr=False)
-class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
+class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, ClassifierMixin, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
     Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random
@@ -351,13 +337,7 @@ class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
 
     _state = state.State(
         lambda its: wrong_outputs(its["packed_"], _width(its["classes_"]), its["n_estimators_"]),
-        _wrong_answers,
         classes_=CLASSES,
-        oob_error_=state.number(finite=False),
-        oob_score_=state.number(finite=False),
-        oob_decision_function_=state.either(
-            state.array("f8", None, None, finite=False), state.several(state.array("f8", None, None, finite=False))
-        ),
         sizes={"classes": lambda its: len(its["classes_"])},
     )
 
@@ -412,14 +392,11 @@ class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
 
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
         shares = self._shares(answers)
-        judged = weights * ~np.isnan(shares[:, 0])
         if isinstance(self.classes_, list):
             wrong = wrong_labels(np.nan_to_num(shares), y, ends_of(self.classes_))
         else:
             wrong = elected(np.nan_to_num(shares), np.arange(len(self.classes_))) != y
-        self.oob_error_ = float(judged @ wrong / judged.sum()) if judged.any() else np.nan
-        self.oob_score_ = 1.0 - self.oob_error_
-        self.oob_decision_function_ = by_label(shares, self.classes_)
+        self._judge_classes(shares, wrong, weights * ~np.isnan(shares[:, 0]))
 
     def _scores(self, X: ArrayLike) -> Array:
         """The mean of the class shares in the leaves."""
@@ -446,7 +423,7 @@ class ForestClassifier(LogProbabilities, ClassMembers, ClassifierMixin, Forest):
 
 
 @dataclass(eq=False, repr=False)
-class ForestRegressor(RegressorMixin, MultiOutputMixin, Forest):
+class ForestRegressor(OutOfBagNumbers, RegressorMixin, MultiOutputMixin, Forest):
     """A random forest for numbers: the mean of the predictions of many trees; see `ForestClassifier`.
 
     Where y has several columns, one tree predicts all of them: splits reduce the sum of their squared errors.
@@ -480,17 +457,7 @@ random_state
     array([7.])
     """
 
-    _state = state.State(
-        lambda its: wrong_outputs(its["packed_"], _columns_of(its), its["n_estimators_"]),
-        oob_error_=state.number(finite=False),
-        oob_score_=state.number(finite=False),
-        oob_prediction_=state.either(
-            state.array("f8", None, finite=False), state.array("f8", None, None, finite=False)
-        ),
-        _several=state.optional(state.flag()),  # files of version 0.2 have none
-    )
-
-    _several = False
+    _state = state.State(lambda its: wrong_outputs(its["packed_"], _columns_of(its), its["n_estimators_"]))
 
     _: KW_ONLY
     max_features: int | float | str | None = 1 / 3
@@ -525,8 +492,7 @@ random_state
         return self
 
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
-        self.oob_error_, self.oob_score_ = judged_numbers(answers, y, weights * ~np.isnan(answers[:, 0]))
-        self.oob_prediction_ = like(answers, self._several)
+        self._judge_numbers(answers, y, weights * ~np.isnan(answers[:, 0]))
 
     def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
         check_is_fitted(self)

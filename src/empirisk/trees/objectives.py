@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 from empirisk.contract.outputs import as_columns
 from empirisk.errors import Unsuitable
 from empirisk.linalg.namespace import special
-from empirisk.losses.base import Loss
-
-Array = NDArray[np.float64]
+from empirisk.losses.base import Array, Loss
 
 #: From an output, the rows of a leaf and the scores: the constant that, added to the scores, makes the loss least.
 Renewal = Callable[[int, NDArray[np.int32], Array], float]

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from empirisk.contract.resample import draw_groups
 from empirisk.linalg.threads import parallel_map, workers
-from empirisk.trees.binned.alone import LoneGrower
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import RULES, SCORE, TARGET, TIMES, WEIGHT, unit
 from empirisk.trees.binned.together import TeamGrower
@@ -18,7 +17,6 @@ from empirisk.trees.predict import Ensemble
 
 Array = NDArray[np.float64]
 
-Grower = LoneGrower | TeamGrower
 
 BLOCK = 1 << 16  # rows of which gradients are computed at a time
 WATCHED = 1 << 12  # training rows on which the loss is reported
@@ -157,12 +155,9 @@ class Rounds(GrowthRules):
         # Trees of many outputs are independent: whole trees go to the threads, not parts of one.
         self._apart = self.n_outputs >= threads > 1
         each, growers = (1, threads) if self._apart else (threads, 1)
-        large = TeamGrower.shares(self.n_rows, width) > 1
-        table = binning.codes(X, by_row=large)
+        table = binning.codes(X)
         self._growers = [
             TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, self._must_stop)
-            if large
-            else LoneGrower(binning, table.by_column, plan.monotone, plan.groups, leaves, self._must_stop)
             for _ in range(growers)
         ]
 
@@ -193,9 +188,8 @@ class Rounds(GrowthRules):
 
     def _differentiate(self) -> Array:
         """Gradient and curvature of every row; returns the sums of |gradient| and curvature by output."""
-        first = self._growers[0]
-        if self.objective.logistic and isinstance(first, TeamGrower):
-            return np.array(first.differentiate(self._data[0]))[:, None]
+        if self.objective.logistic:
+            return np.array(self._growers[0].differentiate(self._data[0]))[:, None]
 
         def block(start: int) -> Array:
             rows = slice(start, start + BLOCK)
@@ -214,7 +208,7 @@ class Rounds(GrowthRules):
 
     def _tree(
         self,
-        grower: Grower,
+        grower: TeamGrower,
         output: int,
         rows: NDArray[np.int32] | None,
         features: NDArray[np.int32],
@@ -234,7 +228,7 @@ class Rounds(GrowthRules):
             add_trees([tree], self.binning, self.X, self.scores[output][None])
         return tree
 
-    def _renewed(self, grower: Grower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:
+    def _renewed(self, grower: TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:
         """The best constants of the loss in the leaves.
 
         Under constraints, children stay on both sides of the mean of their own best constants, as they did while the

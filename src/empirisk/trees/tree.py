@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features
-from empirisk.contract.inputs import as_numbers, check_weights, class_codes, class_weights, sorted_classes
+from empirisk.contract.inputs import Array, as_numbers, check_weights, class_codes, class_weights, sorted_classes
 from empirisk.contract.outputs import (
     CLASSES,
     LogProbabilities,
@@ -47,8 +47,6 @@ from empirisk.validation import check_array
 
 if TYPE_CHECKING:
     import polars as pl
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)

@@ -117,7 +117,7 @@ def _(layer: Branch, weights: Weights, place: str, x: Symbolic) -> Symbolic:
 @forward.register
 def _(layer: Residual, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     inner = x
-    for within, one in layer._steps():
+    for within, one, _ in layer.inner_steps():
         inner = forward(one, weights, place + within, inner)
     return x + inner
 

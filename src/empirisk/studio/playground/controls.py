@@ -111,6 +111,8 @@ class Family:
         What can be set.
     write : callable
         The machine as a Python expression, from the task and the values of the controls.
+    formula : str
+        What it does, as it stands above the plane; the page writes the equation itself.
     play : str
         How its steps are recorded: a name in `steps.RECORDERS`, or empty where there are none.
     """
@@ -120,6 +122,7 @@ class Family:
     tasks: tuple[str, ...]
     controls: tuple[Control, ...]
     write: Callable[[str, Mapping[str, Any]], str]
+    formula: str
     play: str = ""
 
     def expression(self, task: str, settings: Mapping[str, Any]) -> str:
@@ -140,6 +143,7 @@ class Family:
             "title": self.title,
             "tasks": self.tasks,
             "controls": [asdict(control) for control in self.controls],
+            "formula": self.formula,
             "play": bool(self.play),
         }
 
@@ -245,13 +249,14 @@ COUNT = Control("count", "Clusters", "whole", 3, low=1, high=8)
 FAMILIES = {
     family.name: family
     for family in (
-        Family("equation", "The equation", ("classes", "numbers"), EQUATION, _equation, "solver"),
+        Family("equation", "The equation", ("classes", "numbers"), EQUATION, _equation, "", "solver"),
         Family(
             "perceptron",
             "Perceptron",
             ("classes",),
             (replace(FEATURES[0], choices=("linear", "polynomial", "kernel")), *FEATURES[1:3]),
             lambda task, v: f"er.Perceptron(max_iter=60{_features(v)})",
+            "w ← w + yᵢ φ(xᵢ) at every mistake",
             "solver",
         ),
         Family(
@@ -260,6 +265,7 @@ FAMILIES = {
             ("classes", "numbers"),
             (DEPTH,),
             lambda task, v: f"{_of_task('Tree', task)}(max_depth={v['depth']}, random_state={SEED})",
+            "split where the targets part best, and each part again",
             "depth",
         ),
         Family(
@@ -268,6 +274,7 @@ FAMILIES = {
             ("classes", "numbers"),
             (TREES, DEPTH),
             lambda task, v: f"{_of_task('Forest', task)}({v['trees']}, max_depth={v['depth']}, random_state={SEED})",
+            "the mean of trees, each on rows drawn anew",
             "trees",
         ),
         Family(
@@ -283,6 +290,7 @@ FAMILIES = {
                 f"{_of_task('Boosting', task)}(n_estimators={v['trees']}, learning_rate={v['rate']:g}, "
                 f"max_depth={v['depth']}, min_samples_leaf=1, random_state={SEED})"
             ),
+            "f ← f + rate · tree(negative gradient)",
             "boosting",
         ),
         Family(
@@ -291,6 +299,7 @@ FAMILIES = {
             ("classes", "numbers"),
             (Control("k", "Neighbours", "whole", 5, low=1, high=40),),
             lambda task, v: f"{_of_task('KNN', task)}({v['k']})",
+            "the mean of the nearest points",
         ),
         Family(
             "kmeans",
@@ -298,6 +307,7 @@ FAMILIES = {
             ("clusters",),
             (COUNT,),
             lambda task, v: f"er.KMeans({v['count']}, random_state={SEED})",
+            "minimise Σᵢ minₖ d(xᵢ, μₖ)²",
             "half_steps",
         ),
         Family(
@@ -311,6 +321,7 @@ FAMILIES = {
             lambda task, v: (
                 f"er.GaussianMixture({v['count']}, covariance_type={v['covariance']!r}, random_state={SEED})"
             ),
+            "maximise Σᵢ log Σₖ πₖ N(xᵢ | μₖ, Σₖ)",
             "rounds",
         ),
         Family(
@@ -322,6 +333,7 @@ FAMILIES = {
                 Control("linkage", "Linkage", "choice", "average", ("single", "average", "complete", "ward")),
             ),
             lambda task, v: f"er.Hierarchical({v['linkage']!r}, n_clusters={v['count']})",
+            "merge the two nearest clusters, again and again",
             "merges",
         ),
     )

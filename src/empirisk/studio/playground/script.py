@@ -12,7 +12,7 @@ VIEWS = {
     "clusters": "figure = er.plots.voronoi(machine, X)",
     "hierarchical": "figure = er.plots.dendrogram(machine)",
 }
-PER_LINE = 6  # points in a line
+PER_LINE = 4  # points in a line
 
 
 def script(question: Question) -> str:

@@ -16,16 +16,16 @@ from empirisk.certificate import verify
 from empirisk.errors import Unsuitable
 from empirisk.plots.fits import dual_sizes, replay
 from empirisk.plots.scenes import spread
-from empirisk.studio.playground.fitting import SECONDS, at_most, error, is_convex
+from empirisk.studio.playground.fitting import SECONDS, at_most, error, fit, is_convex
 from empirisk.studio.playground.picture import nearest, picture
 from empirisk.studio.playground.question import Question
 
 MOST_STEPS = 60  # of a longer fit, more of the early steps are shown, where more happens
 MARKED = 4  # points that a step may move to be called pairs
 KEPT = 4  # films that are kept, for those who go back and forth
-#: Pieces of a fit that are steps for those who watch it, and how they are called: a network looks up every few epochs,
-#: and in the end its last layer is solved.
-PIECES = {"epoch": "epoch {}", "round": "round {}", "iteration": "last layer solved: iteration {}"}
+#: Pieces of a fit that are steps for those who watch it, and how they are called: in the end of a network, whose
+#: epochs are pieces, its last layer is solved.
+PIECES = {"epoch": "epoch {}", "round": "round {}", "iteration": "last layer solved"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,10 @@ def _watched(question: Question) -> list[Step]:
         machine.fit(X, y)
     every = {"epoch": getattr(getattr(machine, "features", None), "look_every", 1)}
     counted, steps = Counter[str](), []
+    last = recorder.seen[-1][1]
     for piece, one in recorder.seen:
+        if piece == "iteration" and one is not last:  # a solver that begins anew would only flicker
+            continue
         counted[piece] += every.get(piece, 1)
         steps.append(Step(PIECES[piece].format(counted[piece]), _grades(question, one), _at(question, one)))
     return [steps[k] for k in spread(len(steps), MOST_STEPS)]
@@ -130,10 +133,10 @@ def _grades(question: Question, machine: Any) -> dict[str, float]:
     if question.task == "clusters":
         X, _ = question.data()
         return {"log-likelihood": float(np.sum(machine.score_samples(X)))}
-    found = {"train": error(machine, *question.data(), question.task)}
+    found = {"taught": error(machine, *question.data(), question.task)}
     with suppress(ValueError):
-        found["test"] = error(machine, *question.data(held=True), question.task)
-    return {f"error, {name}": part["value"] for name, part in found.items() if part is not None}
+        found["held out"] = error(machine, *question.data(held=True), question.task)
+    return {f"{name}: error": part["value"] for name, part in found.items() if part is not None}
 
 
 def _refitted(question: Question, parameter: str, values: list[int], word: str) -> list[Step]:
@@ -158,10 +161,13 @@ def _trees(question: Question, word: str = "trees: {}") -> list[Step]:
 def _merges(question: Question) -> list[Step]:
     """Clusters that merge, from many down to as many as are asked for."""
     X, _ = question.data()
-    last = question.machine().n_clusters
-    counts = last + spread(max(len(X) - last, 0) + 1, MOST_STEPS // 2)
-    steps = _refitted(question, "n_clusters", counts[::-1].tolist(), "{} clusters")
-    return [Step(step.label, {"clusters": float(k)}, step.draw) for step, k in zip(steps, counts[::-1], strict=True)]
+    last, heights = question.machine().n_clusters, [0.0, *fit(question).machine.distances_]
+    counts = (last + spread(max(len(X) - last, 0) + 1, MOST_STEPS // 2))[::-1].tolist()
+    steps = _refitted(question, "n_clusters", counts, "{} clusters")
+    return [
+        Step(step.label, {"distance of the last merge": float(heights[len(X) - k])}, step.draw)
+        for step, k in zip(steps, counts, strict=True)
+    ]
 
 
 def _half_steps(question: Question) -> list[Step]:

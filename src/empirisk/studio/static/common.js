@@ -9,7 +9,7 @@ export async function ask(path, body, options = {}) {
     throw new Error("The studio does not answer; is it still running in the terminal?");
   }
   const answer = await reply.json();
-  if (!reply.ok) throw new Error(answer.error);
+  if (!reply.ok || answer.error) throw new Error(answer.error);
   return answer;
 }
 
@@ -34,7 +34,7 @@ export function digits(value, count = 3) {
   return Number(value.toPrecision(count)).toLocaleString("en", {maximumFractionDigits: 12});
 }
 
-export const percent = value => `${(100 * value).toFixed(1)} %`;
+export const percent = value => `${(100 * value).toFixed(1)}\u00a0%`;
 
 let timer = 0;
 /** A short message at the lower edge. */
@@ -78,16 +78,30 @@ const axisTicks = (low, high, log) => {
   return ticks;
 };
 
-/** A chart: series are {x, y, colour, dash, name}; x holds powers of ten where `log` is set. */
-export function chart(svg, {series, dots = [], at = null, log = false, label = "", yLabel = "", axes = true, height = 176, top = null, zero = true}) {
-  const width = Math.max(svg.clientWidth, 120), left = axes ? 40 : 4, bottom = axes ? 34 : 4, right = 8, up = 10;
+const drawn = new WeakMap();  // what each chart shows, for when its width changes
+const watcher = new ResizeObserver(entries => { for (const {target} of entries) if (drawn.has(target)) drawChart(target, drawn.get(target)); });
+
+/** A chart that is drawn again whenever its width changes; see `drawChart`. */
+export function chart(svg, content) {
+  if (!drawn.has(svg)) watcher.observe(svg);
+  drawn.set(svg, content);
+  return drawChart(svg, content);
+}
+
+export function clearChart(svg) {
+  watcher.unobserve(svg);
+  drawn.delete(svg);
+  svg.replaceChildren();
+}
+
+/** Series are {x, y, colour, dash, name}; x holds powers of ten where `log` is set. Names become a legend. */
+function drawChart(svg, {series, dots = [], at = null, log = false, label = "", yLabel = "", axes = true, height = 176, top = null, zero = true}) {
+  const width = Math.max(svg.clientWidth, 120), left = axes ? 40 : 4, bottom = axes ? 34 : 4, right = 8, up = axes ? 16 : 4;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const xs = series.flatMap(one => one.x), ys = series.flatMap(one => one.y).filter(Number.isFinite);
-  let [xLow, xHigh, yLow, yHigh] = [Math.min(...xs), Math.max(...xs), zero ? Math.min(0, ...ys) : Math.min(...ys), top ?? Math.max(...ys)];
+  let [xLow, xHigh, yLow, yHigh] = [Math.min(...xs), Math.max(...xs), zero && axes ? Math.min(0, ...ys) : Math.min(...ys), top ?? Math.max(...ys)];
   if (!(xHigh > xLow)) xHigh = xLow + 1;
-  if (!(yHigh > yLow)) yHigh = yLow + 1;
-  if (!axes) yLow = Math.min(...ys);
-  if (!(yHigh > yLow)) yLow = yHigh - 1;
+  if (!(yHigh > yLow)) [yLow, yHigh] = zero && axes ? [yLow, yLow + 1] : [yLow - .5, yLow + .5];
   const toX = x => left + (x - xLow) / (xHigh - xLow) * (width - left - right);
   const toY = y => height - bottom - (Math.min(y, yHigh) - yLow) / (yHigh - yLow) * (height - bottom - up);
   const parts = [];
@@ -100,8 +114,10 @@ export function chart(svg, {series, dots = [], at = null, log = false, label = "
       parts.push(make("svg:text", {x: left - 6, y: toY(tick) + 4, "text-anchor": "end"}, digits(tick)));
       parts.push(make("svg:line", {class: "axis", x1: left, x2: width - right, y1: toY(tick), y2: toY(tick)}));
     }
-    parts.push(make("svg:text", {x: width - right, y: height - 4, "text-anchor": "end"}, label));
-    if (yLabel) parts.push(make("svg:text", {x: left, y: up - 1}, yLabel));
+    const names = series.filter(one => one.name).flatMap(one => [make("svg:tspan", {style: `fill:${asInk(one.colour)}`, "font-weight": 600}, `${one.dash ? "╌" : "━"} ${one.name}`), "   "]);
+    parts.push(make("svg:text", {x: width - right, y: height - 3, "text-anchor": "end"}, label));
+    if (names.length) parts.push(make("svg:text", {x: left, y: height - 3, "xml:space": "preserve"}, names));
+    if (yLabel) parts.push(make("svg:text", {x: left, y: up - 5}, yLabel));
   }
   for (const {x, y, colour, dash} of series) {
     let text = "", pen = "M";
@@ -113,6 +129,19 @@ export function chart(svg, {series, dots = [], at = null, log = false, label = "
   svg.replaceChildren(...parts);
   return {xOf: pixel => xLow + (pixel - left) / (width - left - right) * (xHigh - xLow)};
 }
+
+/** A colour of a line, dark enough (or light, on dark paper) to be read as text. */
+export const asInk = colour => `color-mix(in srgb, ${colour} 70%, var(--ink))`;
+
+/** An interval as a bar with its value as a line, on a track that reaches from `low` to `high`. */
+export function interval(value, [from, to], [low, high], words) {
+  const share = one => 100 * Math.min(Math.max((one - low) / (high - low || 1), 0), 1);
+  return make("span", {class: "track", role: "img", "aria-label": words, title: words}, make("i", {style: `left:${share(from)}%;width:${share(to) - share(from)}%`}), make("b", {style: `left:${share(value)}%`}));
+}
+
+const SCORES = {roc_auc: "area under the ROC", roc_auc_ovr: "area under the ROC", f1: "F1", f1_macro: "F1", r2: "R²", rmse: "root mean squared error", mae: "mean absolute error"};
+/** The name of a score in words. */
+export const scoreName = name => SCORES[name] ?? name.replace("neg_", "negative ").replaceAll("_", " ");
 
 const RAISED = {"-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹"};
 export const powerOfTen = power => `10${[...String(power)].map(letter => RAISED[letter]).join("")}`;

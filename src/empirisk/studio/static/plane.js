@@ -134,7 +134,7 @@ export class Plane {
   }
 
   dots(c, picture, points, task) {
-    const held = new Set(this.scene.held ?? []), largest = Math.max(...(picture?.duals ?? [0]), 1e-12);
+    const held = new Set(this.scene.held ?? []), moved = new Set(picture?.moved ?? []), largest = Math.max(...(picture?.duals ?? [0]), 1e-12);
     points.forEach(([x, y, label], k) => {
       const [px, py] = this.toPixel([x, y]), shown = task === "clusters" ? picture?.labels?.[k] ?? 8 : label;
       const colour = shown === 8 ? this.faint : this.colours[shown % 8], dual = picture?.duals?.[k] ?? 0;
@@ -142,6 +142,7 @@ export class Plane {
         c.beginPath(); c.arc(px, py, 7.5 + 4.5 * dual / largest, 0, 2 * Math.PI);
         c.strokeStyle = this.ink; c.lineWidth = .7 + 1.3 * dual / largest; c.stroke();
       }
+      if (moved.has(k)) { c.beginPath(); c.arc(px, py, 15, 0, 2 * Math.PI); c.strokeStyle = this.colours[5]; c.lineWidth = 3.5; c.stroke(); }
       c.beginPath();
       SHAPES[task === "numbers" ? 0 : shown % 4](c, px, py, 5);
       c.lineWidth = held.has(k) ? 2.2 : 1;
@@ -163,10 +164,12 @@ export class Plane {
   centres(c, {centres}) {
     centres.forEach((place, k) => {
       const [x, y] = this.toPixel(place);
-      for (const [width, colour] of [[7, this.paper], [3.5, this.colours[k % 8]]]) {
+      c.lineCap = "round";
+      for (const [width, colour] of [[11, this.paper], [8, this.ink], [4, this.colours[k % 8]]]) {
         c.strokeStyle = colour; c.lineWidth = width; c.beginPath();
-        c.moveTo(x - 8, y - 8); c.lineTo(x + 8, y + 8); c.moveTo(x - 8, y + 8); c.lineTo(x + 8, y - 8); c.stroke();
+        c.moveTo(x - 9, y - 9); c.lineTo(x + 9, y + 9); c.moveTo(x - 9, y + 9); c.lineTo(x + 9, y - 9); c.stroke();
       }
+      c.lineCap = "butt";
     });
   }
 

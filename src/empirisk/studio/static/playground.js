@@ -1,8 +1,10 @@
 // The playground: points, controls, and everything that is known of the machine, redrawn at every change.
 import {encode, decode} from "./address.js";
-import {ask, byId, chart, choices, copy, digits, make, percent} from "./common.js";
+import {asInk, ask, byId, chart, choices, clearChart, copy, digits, interval, make, percent} from "./common.js";
 import {Plane} from "./plane.js";
 
+const PLAY = "M2 1l10 6-10 6z", PAUSE = "M2 1h4v12H2zM8 1h4v12H8z", FORWARD = "M1 1l8 6-8 6zM10 1h3v12h-3z", BACK = "M13 1L5 7l8 6zM1 1h3v12H1z";
+const icon = d => make("svg:svg", {viewBox: "0 0 14 14", width: 13, height: 13, "aria-hidden": "true"}, make("svg:path", {d, fill: "currentColor"}));
 const TASKS = [["classes", "Classes"], ["numbers", "Numbers"], ["clusters", "Clusters"]];
 const TERMS = {loss: "loss", number_loss: "loss", penalty: "penalty", C: "scale", features: "phi", degree: "phi", kernel: "phi", layers: "phi"};
 const HIT = 11;  // pixels around a point that belong to it
@@ -17,7 +19,7 @@ const kept = {};  // settings of families that were left, for when they are chos
 
 const state = decode(location.hash, kinds) ?? {task: "classes", family: "equation", held: 0.3, settings: {features: "kernel"}, points: []};
 if (!familyOf(state.family)?.tasks.includes(state.task)) Object.assign(state, {task: "classes", family: "equation", settings: {}});
-const view = {label: 0, erasing: false, picture: null, held: [], dataset: null, seed: 1, cursor: null, film: null, playing: 0};
+const view = {label: 0, erasing: false, picture: null, held: [], dataset: null, seed: 1, cursor: null, film: null, playing: 0, base: null, shifts: []};
 const plane = new Plane(byId("plane"), about.reach);
 const undone = [];
 
@@ -87,15 +89,25 @@ function show() {
   errors(answer);
   certificate(answer);
   loss(answer);
+  byId("described").textContent = described(answer);
+}
+
+/** The picture in words, for those who do not see it. */
+function described(answer) {
+  if (!answer) return `${state.points.length} points.`;
+  const {train, test} = answer.errors, wrong = one => one.wrong === undefined ? `${digits(one.value)} off on average` : `${one.wrong} of ${one.of} wrong`;
+  const parts = [`${state.points.length} points, ${familyOf(state.family).title}.`, train && `Taught: ${wrong(train)}.`, test && `Held out: ${wrong(test)}.`, ...answer.facts.map(([name, value]) => `${name}: ${value}.`)];
+  if (answer.centres) parts.push(`Centres at ${answer.centres.map(([x, y]) => `${digits(x, 2)}, ${digits(y, 2)}`).join("; ")}.`);
+  return parts.filter(Boolean).join(" ");
 }
 
 const PENALTIES = {l2: "½‖w‖²", l1: "‖w‖₁", elastic_net: "½(‖w‖₁ + ½‖w‖²)", none: "0"};
 function equation() {
   const place = byId("equation"), settings = relevant(), part = (kind, text) => make("b", {class: kind}, text);
-  if (state.family !== "equation") { place.replaceChildren(familyOf(state.family).title); return; }
-  const phi = {linear: "x", polynomial: `φ${["", "₁", "₂", "₃", "₄", "₅", "₆", "₇", "₈"][settings.degree] ?? ""}(x)`, kernel: "φₖ(x)", network: "φ_W(x)"}[settings.features];
+  if (state.family !== "equation") { place.replaceChildren(familyOf(state.family).formula); return; }
+  const phi = {linear: "x", polynomial: `φ${["", "₁", "₂", "₃", "₄", "₅", "₆", "₇", "₈"][settings.degree] ?? ""}(x)`, kernel: "φₖ(x)", network: "φ(x; W)"}[settings.features];
   place.replaceChildren("minimise", part("penalty", PENALTIES[settings.penalty]), "+", part("scale", digits(settings.C)), "· Σᵢ", part("loss", (settings.loss ?? settings.number_loss).replaceAll("_", " ")),
-    "( yᵢ , ⟨w, ", part("phi", phi.replace("(x)", "(xᵢ)").replace(/^x$/, "xᵢ")), "⟩ + b )");
+    "( yᵢ , ⟨w, ", part("phi", phi.replace("x", "xᵢ")), "⟩ + b )");
 }
 
 function errors(answer) {
@@ -106,8 +118,7 @@ function errors(answer) {
   const line = (name, one) => {
     if (!one) return [make("span", {}, name), make("span", {class: "soft"}, "hold points out to see it"), make("span")];
     const words = one.wrong === undefined ? `mean |error| of ${one.of} points` : `${one.wrong} of ${one.of} wrong`;
-    const track = make("span", {class: "track", role: "img", "aria-label": `${name} error ${told(one.value)}, between ${told(one.low)} and ${told(one.high)}`, title: words},
-      make("i", {style: `left:${100 * one.low / reach}%;width:${100 * (Math.min(one.high, reach) - one.low) / reach}%`}), make("b", {style: `left:${100 * one.value / reach}%`}));
+    const track = interval(one.value, [one.low, one.high], [0, reach], `${name}: ${words}, ${told(one.value)}, between ${told(one.low)} and ${told(one.high)}`);
     return [make("span", {}, name), track, make("span", {class: "number"}, make("strong", {}, told(one.value)), make("br"), make("small", {class: "soft"}, `${told(one.low)} – ${told(one.high)}`))];
   };
   byId("errors").replaceChildren(make("div", {class: "bars"}, line("taught", found.train), line("held out", found.test)),
@@ -115,6 +126,7 @@ function errors(answer) {
 }
 
 function certificate(answer) {
+  byId("certificate-card").hidden = !answer;
   const rows = [], proof = answer?.certificate, add = (name, value) => rows.push(make("dt", {}, name), make("dd", {}, value));
   byId("certificate-card").querySelector("h2").textContent = proof ? "Certificate" : "Facts";
   if (proof) {
@@ -153,10 +165,10 @@ async function path() {
 let scale = null;
 function drawPath() {
   if (!along || byId("path-card").hidden) return;
-  const x = along.C.map(Math.log10), series = [{x, y: along.train, colour: "var(--mark)", dash: "5 4"}];
-  if (along.test) series.push({x, y: along.test, colour: "var(--c5)"});
+  const x = along.C.map(Math.log10), series = [{x, y: along.train, colour: "var(--mark)", dash: "5 4", name: "taught"}];
+  if (along.test) series.push({x, y: along.test, colour: "var(--c5)", name: "held out"});
   const C = setting({name: "C", start: 1});
-  scale = chart(byId("path"), {series, at: Math.log10(C), log: true, label: "C      – – taught   — held out", yLabel: ""});
+  scale = chart(byId("path"), {series, at: Math.log10(C), log: true, label: "C"});
   byId("path").setAttribute("aria-valuenow", Math.log10(C).toFixed(2));
   byId("path").setAttribute("aria-valuetext", `C = ${digits(C)}`);
 }
@@ -190,10 +202,16 @@ function leaveFilm() {
   view.film = null;
   const possible = familyOf(state.family).play;
   byId("player").hidden = !possible;
-  byId("play").textContent = "▶";
+  playing(false);
   byId("step").disabled = true;
-  byId("step-label").textContent = "Play the solver's steps";
-  byId("film").replaceChildren();
+  byId("step").value = 0;
+  byId("step-label").textContent = "Play the steps of the fit";
+  clearChart(byId("film"));
+}
+
+function playing(on) {
+  byId("play").replaceChildren(icon(on ? PAUSE : PLAY));
+  byId("play").setAttribute("aria-label", on ? "Pause" : "Play the steps of the fit");
 }
 
 async function film() {
@@ -219,27 +237,39 @@ async function go(number) {
   draw({...film_.pictures[at]});
   byId("step").value = at;
   byId("step").setAttribute("aria-valuetext", film_.labels[at]);
-  byId("step-label").textContent = film_.labels[at];
   const x = film_.labels.map((_, k) => k), colours = ["var(--mark)", "var(--c5)"];
   const series = Object.entries(film_.curves).map(([name, y], k) => ({x, y, colour: colours[k], name}));
-  if (series.length) chart(byId("film"), {series, at, axes: false, height: 51});
+  const values = series.map(one => make("b", {style: `color:${asInk(one.colour)}`}, `${one.name} ${digits(one.y[at], 4)}`));
+  byId("step-label").replaceChildren(film_.labels[at], make("br"), ...values);
+  if (!series.length) return;
+  chart(byId("film"), {series, at, axes: false, height: 51});
+  byId("film").setAttribute("aria-label", `${film_.labels[at]}: ${values.map(one => one.textContent).join(", ")}`);
+}
+
+function pause() {
+  clearInterval(view.playing);
+  view.playing = 0;
+  playing(false);
 }
 
 async function play() {
-  if (view.playing) { clearInterval(view.playing); view.playing = 0; byId("play").textContent = "▶"; return; }
+  if (view.playing) { pause(); return; }
   if (!await film()) return;
   await go(view.film.at >= view.film.labels.length - 1 ? 0 : view.film.at);
-  byId("play").textContent = "❚❚";
+  playing(true);
   const length = view.film.labels.length;
   view.playing = setInterval(async () => {
-    if (!view.film || view.film.at >= length - 1) { clearInterval(view.playing); view.playing = 0; byId("play").textContent = "▶"; return; }
-    await go(view.film.at + 1);
+    if (!view.film || view.film.at >= length - 1) pause(); else await go(view.film.at + 1);
   }, Math.max(FRAME, Math.min(700, 4000 / length)));
 }
 byId("play").addEventListener("click", play);
-byId("forward").addEventListener("click", async () => { await film() && go(view.film.at + 1); });
-byId("back").addEventListener("click", async () => { await film() && go(view.film.at - 1); });
-byId("step").addEventListener("input", event => go(Number(event.target.value)));
+/** A step by hand, which ends the playing. */
+const byHand = async step => { pause(); await film() && go(step(view.film.at)); };
+byId("forward").addEventListener("click", () => byHand(at => at + 1));
+byId("back").addEventListener("click", () => byHand(at => at - 1));
+byId("step").addEventListener("input", event => byHand(() => Number(event.target.value)));
+byId("forward").replaceChildren(icon(FORWARD));
+byId("back").replaceChildren(icon(BACK));
 
 // --- controls -----------------------------------------------------------------------------------------------------------
 
@@ -253,7 +283,7 @@ function controls() {
     if (control.kind === "choice") return make("label", {}, title, make("select", {id, onchange: event => set(event.target.value, true)},
       control.choices.map(one => make("option", {value: one, selected: one === value}, one.replaceAll("_", " ")))), hint);
     if (control.kind === "text" || control.kind === "layers") return make("label", {}, title, make("input", {id, type: "text", value, spellcheck: "false", autocomplete: "off", oninput: event => set(event.target.value, false)}), hint);
-    const log = control.kind === "log", shown = make("output", {for: id}, digits(value));
+    const log = control.kind === "log", shown = make("span", {class: "shown", "aria-hidden": "true"}, digits(value));
     const slider = make("input", {id, type: "range", min: control.low, max: control.high, step: log ? .02 : 1, value: log ? Math.log10(value) : value, "aria-valuetext": digits(value)});
     slider.addEventListener("input", () => {
       const next = log ? Number((10 ** Number(slider.value)).toPrecision(3)) : Number(slider.value);
@@ -289,11 +319,14 @@ function datasets() {
 }
 
 async function load(name) {
+  if (byId("count").disabled) { byId("noise").value = .2; byId("count").value = 150; outputs(); }  // after points by hand
   const wanted = {task: state.task, name, count: Number(byId("count").value), noise: Number(byId("noise").value), seed: view.seed};
   try {
     const found = await ask("/playground/data", wanted);
     remember();
     view.dataset = name;
+    byId("count").disabled = false;
+    for (const button of byId("datasets").children) button.setAttribute("aria-pressed", button.dataset.name === name);
     state.points = found.points;
     update();
   } catch (error) { problem(error.message); }
@@ -304,7 +337,24 @@ function outputs() {
   byId("count-out").textContent = byId("count").value;
   byId("held-out").textContent = `${Math.round(100 * byId("held").value)} %`;
 }
-for (const name of ["noise", "count"]) byId(name).addEventListener("input", () => { outputs(); if (view.dataset) load(view.dataset); });
+/** Points that were changed by hand: noise is added to them, and their number is theirs. */
+function byHandNow() {
+  if (view.dataset !== null) byId("noise").value = 0;
+  view.dataset = view.base = null;
+  byId("count").disabled = true;
+  byId("count").value = state.points.length;
+  outputs();
+}
+
+/** Normal noise on points made by hand, the same for the same amount. */
+function shaken(amount) {
+  if (!view.base) { remember(); view.base = structuredClone(state.points); view.shifts = view.base.map(() => [normal(), normal()]); }
+  state.points = view.base.map(([x, y, label], k) => [clip(x + amount * view.shifts[k][0] * (state.task !== "numbers")), clip(y + amount * view.shifts[k][1]), label]);
+  update();
+}
+const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
+byId("noise").addEventListener("input", () => { outputs(); if (view.dataset) load(view.dataset); else shaken(Number(byId("noise").value)); });
+byId("count").addEventListener("input", () => { outputs(); if (view.dataset) load(view.dataset); });
 byId("held").addEventListener("input", () => { outputs(); state.held = Number(byId("held").value); update(); });
 
 function room() {
@@ -325,7 +375,7 @@ function rebuild() {
   datasets();
   controls();
   byId("held").closest("label").hidden = state.task === "clusters";
-  const words = {classes: "Filled points teach, hollow ones are held out. Rings: support vectors, the larger the dual variable. Thin lines: the margin, f = ±1.",
+  const words = {classes: "Filled points teach, hollow ones are held out. Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange. Thin lines: the margin, f = ±1.",
     numbers: "x goes across, the target upwards. Thin lines are residuals; hollow points are held out.", clusters: "Colours are the clusters that the machine finds; crosses are centres, ellipses one and two standard deviations."};
   byId("legend").textContent = words[state.task];
 }
@@ -335,8 +385,9 @@ function rebuild() {
 function remember() { undone.push(JSON.stringify(state.points)); if (undone.length > 60) undone.shift(); }
 function erasing(on) { view.erasing = on; byId("erase").setAttribute("aria-pressed", on); }
 byId("erase").addEventListener("click", () => erasing(!view.erasing));
-byId("clear").addEventListener("click", () => { remember(); state.points = []; view.dataset = null; view.held = []; update(); });
-const undo = () => { if (undone.length) { state.points = JSON.parse(undone.pop()); view.dataset = null; update(); } };
+byId("clear").addEventListener("click", () => { remember(); state.points = []; view.held = []; changedByHand(); });
+const undo = () => { if (undone.length) { state.points = JSON.parse(undone.pop()); changedByHand(); } };
+function changedByHand() { byHandNow(); for (const button of byId("datasets").children) button.setAttribute("aria-pressed", false); update(); }
 byId("undo").addEventListener("click", undo);
 
 const canvas = byId("plane"), clip = value => Math.round(1000 * Math.min(Math.max(value, -about.reach), about.reach)) / 1000;
@@ -350,11 +401,10 @@ function add([x, y]) {
   if (state.points.length >= about.most) { problem(`The plane holds ${about.most} points; erase some.`); return -1; }
   remember();
   state.points.push([clip(x), clip(y), state.task === "classes" ? view.label : 0]);
-  view.dataset = null;
-  update();
+  changedByHand();
   return state.points.length - 1;
 }
-function erase(k) { if (k >= 0) { remember(); state.points.splice(k, 1); view.dataset = null; update(); } }
+function erase(k) { if (k >= 0) { remember(); state.points.splice(k, 1); changedByHand(); } }
 
 canvas.addEventListener("pointerdown", event => {
   const place = placeOf(event);
@@ -364,7 +414,7 @@ canvas.addEventListener("pointerdown", event => {
   if (event.button !== 0) return;
   if (held < 0) held = add(place); else remember();
   canvas.setPointerCapture(event.pointerId);
-  const move = one => { if (held < 0) return; const [x, y] = placeOf(one); state.points[held][0] = clip(x); state.points[held][1] = clip(y); view.dataset = null; update(); };
+  const move = one => { if (held < 0) return; const [x, y] = placeOf(one); state.points[held][0] = clip(x); state.points[held][1] = clip(y); changedByHand(); };
   canvas.addEventListener("pointermove", move);
   canvas.addEventListener("pointerup", () => canvas.removeEventListener("pointermove", move), {once: true});
 });
@@ -384,12 +434,16 @@ canvas.addEventListener("pointermove", event => {
 canvas.addEventListener("pointerleave", () => { byId("tip").hidden = true; });
 canvas.addEventListener("keydown", event => {
   const step = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[event.key];
-  if (step) { const [x, y] = view.cursor ?? [0, 0], size = event.shiftKey ? .5 : .1; view.cursor = [clip(x + size * step[0]), clip(y + size * step[1])]; draw(); }
+  if (step) { const [x, y] = view.cursor ?? [0, 0], size = event.shiftKey ? .5 : .1; view.cursor = [clip(x + size * step[0]), clip(y + size * step[1])]; draw(); tellCursor(); }
   else if (event.key === "Enter" || event.key === " ") { view.cursor ??= [0, 0]; add(view.cursor); }
   else if (event.key === "Delete" || event.key === "Backspace") erase(nearest(view.cursor ?? [0, 0], 40));
   else return;
   event.preventDefault();
 });
+function tellCursor() {
+  const [x, y] = view.cursor, k = nearest(view.cursor, 20);
+  byId("cursor").textContent = `${digits(x, 2)}, ${digits(y, 2)}${k < 0 ? "" : `: ${state.task === "classes" ? `class ${state.points[k][2] + 1}` : "a point"}`}`;
+}
 canvas.addEventListener("blur", () => { view.cursor = null; draw(); });
 addEventListener("keydown", event => {
   if (event.target.matches("input[type=text], select, textarea")) return;
@@ -410,9 +464,8 @@ byId("copy").addEventListener("click", async () => {
 byId("script-copy").addEventListener("click", () => copy(byId("script").textContent, "The script is copied."));
 byId("link").addEventListener("click", () => copy(location.href, "The link is copied: it reopens these points and this machine in your studio."));
 
-addEventListener("resize", () => { drawPath(); loss(view.picture); });
-addEventListener("hashchange", () => { const next = decode(location.hash, kinds); if (next && encode(next) !== encode(state)) { Object.assign(state, next); byId("held").value = state.held; outputs(); room(); update(); } });
+addEventListener("hashchange", () => { const next = decode(location.hash, kinds); if (next && encode(next) !== encode(state)) { Object.assign(state, next); byId("held").value = state.held; outputs(); room(); changedByHand(); } });
 byId("held").value = state.held;
 outputs();
 room();
-if (state.points.length) update(); else await load(about.datasets[state.task][0]);
+if (state.points.length) changedByHand(); else await load(about.datasets[state.task][0]);

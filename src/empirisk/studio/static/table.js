@@ -1,36 +1,51 @@
 // One table: its columns, what is to be predicted, and what `learn` is to do.
 import {ask, digits, make} from "./common.js";
-import {codeBlock, trying} from "./workbench.js";
-
-const MACHINES = "centroid, knn, logistic, svm, tree, forest, boosting";
+import {codeBlocks, crumbs, trying} from "./workbench.js";
 
 export const spark = bars => {
   const top = Math.max(...bars, 1), d = bars.map((value, k) => `M${k} 20v-${(20 * value / top).toFixed(1)}h.9V20z`).join("");
   return make("svg:svg", {class: "spark", viewBox: `0 0 ${Math.max(bars.length, 1)} 20`, preserveAspectRatio: "none", "aria-hidden": "true"}, make("svg:path", {d}));
 };
+const option = ([value, words]) => make("option", {value}, words);
 
 export async function tableView(place, name) {
   const types = {}, options = {};
-  let table = await ask("/table", {name, types});
-  let asked = 0;
-  const title = make("h1", {}, name), columns = make("ul", {class: "columns", "aria-label": "Columns"}), notes = make("div", {id: "notes"}), code = make("div"), learn = make("button", {type: "button", class: "main", id: "learn", onclick: start}, "Learn");
-  const target = make("select", {id: "target", onchange: () => { options.target = target.value || undefined; drawColumns(); update(); }});
+  let table = await ask("/table", {name, types}), asked = 0;
+  const words = table.options, columns = make("ul", {class: "columns", "aria-label": "Columns"}), notes = make("div", {id: "notes", role: "status"}), code = make("div", {class: "stack"});
+  const learn = make("button", {type: "button", class: "main large", id: "learn", onclick: start}, "Learn");
+  const set = (key, value) => { options[key] = value || undefined; update(); };
+  const target = make("select", {id: "target", onchange: () => choose(target.value)});
   options.target = table.target ?? undefined;
 
+  function choose(column) {
+    target.value = column;
+    drawColumns();
+    set("target", column);
+  }
+
   function drawTargets() {
-    target.replaceChildren(make("option", {value: ""}, "choose a column"), ...table.columns.filter(column => column.target).map(column => make("option", {value: column.name, selected: column.name === options.target}, column.name)));
+    target.replaceChildren(option(["", "choose a column"]), ...table.columns.filter(column => column.target).map(column => option([column.name, column.name])));
+    target.value = options.target ?? "";
   }
 
   function drawColumns() {
     columns.replaceChildren(...table.columns.map(column => {
-      const kind = make("select", {"aria-label": `What ${column.name} holds`, onchange: async () => { types[column.name] = kind.value; await trying(async () => { table = await ask("/table", {name, types}); }); drawTargets(); drawColumns(); update(); }},
-        [...new Set([column.kind, ...table.kinds])].map(one => make("option", {value: one, selected: one === column.kind, disabled: !table.kinds.includes(one)}, one)));
-      const chosen = column.name === options.target;
-      const role = chosen ? make("span", {class: "badge"}, "target") : make("button", {type: "button", disabled: !column.target, "aria-label": `Predict ${column.name}`, onclick: () => { options.target = column.name; target.value = column.name; drawColumns(); update(); }}, "predict");
-      const missing = column.missing ? make("span", {}, make("span", {class: "meter", style: `--share:${100 * column.missing}%`}), `${digits(100 * column.missing, 2)} % missing`) : null;
-      return make("li", {class: chosen ? "target" : ""}, make("b", {class: column.used ? "" : "off"}, column.name), kind, spark(column.bars), make("span", {class: "soft"}, make("span", {class: "clamp"}, column.range || column.examples.join(", ")), `${column.distinct.toLocaleString("en")} different `, missing), role,
+      const kinds = [...new Set([column.kind, ...table.kinds])], chosen = column.name === target.value;
+      const kind = make("select", {"aria-label": `Type of ${column.name}`, onchange: () => correct(column.name, kind.value)}, kinds.map(one => make("option", {value: one, selected: one === column.kind, disabled: !table.kinds.includes(one)}, one)));
+      const role = chosen ? make("span", {class: "badge"}, "target") : make("button", {type: "button", class: "small", disabled: !column.target, "aria-label": `Predict ${column.name}`, onclick: () => { choose(column.name); target.focus(); }}, "predict");
+      const missing = column.missing ? make("span", {class: "missing"}, make("span", {class: "meter", style: `--share:${100 * column.missing}%`}), `${digits(100 * column.missing, 2)} % missing`) : null;
+      return make("li", {class: chosen ? "target" : ""}, make("b", {class: column.used ? "" : "off"}, column.name), kind, spark(column.bars), make("span", {class: "soft"}, make("span", {class: "clamp"}, column.range || column.examples.join(", ")), make("span", {class: "clamp"}, `${column.distinct.toLocaleString("en")} different`), missing), role,
         column.notes.length ? make("span", {class: "notes"}, column.notes.join(" ")) : null);
     }));
+  }
+
+  async function correct(column, kind) {
+    types[column] = kind;
+    await trying(async () => { table = await ask("/table", {name, types}); });
+    drawTargets();
+    drawColumns();
+    columns.querySelector(`select[aria-label="Type of ${CSS.escape(column)}"]`)?.focus();
+    update();
   }
 
   const asOptions = () => ({...options, ...(Object.keys(types).length ? {types} : {})});
@@ -45,8 +60,25 @@ export async function tableView(place, name) {
       if (number !== asked) return;
       const what = found.classes ? `${found.classes} classes` : "a number";
       notes.replaceChildren(make("p", {}, `${options.target}: ${what} (${found.reason}). ${found.folds} folds; a part of the rows is held out for one honest test.`), make("ul", {class: "warnings"}, found.warnings.map(warning => make("li", {}, warning))));
-      code.replaceChildren(codeBlock("In the shell", found.lines.shell), codeBlock("In Python", found.lines.python));
+      offer(found);
+      code.replaceChildren(make("h2", {}, "The same elsewhere"), codeBlocks(found.lines));
     } catch (error) { if (number === asked) { notes.replaceChildren(make("p", {class: "problem"}, error.message)); code.replaceChildren(); } }
+  }
+
+  const metric = make("select", {onchange: () => set("metric", metric.value)}), machines = make("div", {class: "checks", id: "machines"}), count = make("span", {}, "all");
+  let task = "";
+  /** Scores and machines, which differ for classes and numbers. */
+  function offer(found) {
+    if (task === found.task) return;
+    task = found.task;
+    options.metric = options.machines = undefined;
+    metric.replaceChildren(...found.metrics.map(option));
+    count.textContent = "all";
+    machines.replaceChildren(...found.machines.map(([value, title]) => make("label", {}, make("input", {type: "checkbox", value, checked: true, onchange: () => {
+      const boxes = [...machines.querySelectorAll("input")], chosen = boxes.filter(box => box.checked).map(box => box.value);
+      count.textContent = chosen.length === boxes.length ? "all" : `${chosen.length} of ${boxes.length}`;
+      set("machines", chosen.length && chosen.length < boxes.length ? chosen : null);
+    }}), ` ${title}`)));
   }
 
   async function start() {
@@ -55,16 +87,17 @@ export async function tableView(place, name) {
     learn.disabled = false;
   }
 
-  const column = (key, words) => make("label", {}, words, make("select", {onchange: event => { options[key] = event.target.value || undefined; update(); }}, make("option", {value: ""}, "no"), table.columns.map(one => make("option", {value: one.name}, one.name))));
-  const field = (key, words, hint, read) => make("label", {}, words, make("input", {id: `option-${key}`, type: "text", placeholder: hint, onchange: event => { const value = event.target.value.trim(); options[key] = value ? read(value) : undefined; update(); }}));
   const list = text => text.split(",").map(part => part.trim()).filter(Boolean);
-  const panel = make("div", {class: "card sticky options"}, make("h2", {}, "Learn"), make("label", {}, "Predict", target), field("time", "Seconds it may take", "as long as it needs", Number), field("machines", "Machines that compete", `all, or some of ${MACHINES}`, list),
-    make("details", {}, make("summary", {}, "More"), field("metric", "Score that decides", "accuracy, auc, f1, rmse, mae …", text => text), field("test", "Share held out for the test", "0.2", Number), field("folds", "Folds", "5, or 3 of many rows", Number), field("drop", "Columns to leave out", "id, name", list), column("groups", "Keep the rows of one value together"), column("time_order", "A column orders the rows in time"),
-      make("label", {}, make("input", {type: "checkbox", onchange: event => { options.balance = event.target.checked || undefined; update(); }}), " all classes count alike"), field("seed", "Seed", "0", Number)), notes, learn);
-  const head = make("details", {class: "card"}, make("summary", {}, `The first ${table.head.length} rows`), make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, table.columns.map(one => make("th", {scope: "col"}, one.name)))), make("tbody", {}, table.head.map(row => make("tr", {}, row.map(cell => make("td", {}, cell))))))));
+  const field = (key, hint, read) => make("label", {}, words[key], make("input", {id: `option-${key}`, type: read === Number ? "number" : "text", min: 0, step: "any", placeholder: hint, onchange: event => set(key, event.target.value && read(event.target.value))}));
+  const column = key => make("label", {}, words[key], make("select", {onchange: event => set(key, event.target.value)}, option(["", "no column"]), table.columns.map(one => option([one.name, one.name]))));
+  const panel = make("div", {class: "card sticky options"}, make("h2", {}, "Learn"), make("label", {}, words.target, target), field("time", "as long as it needs", Number),
+    make("details", {}, make("summary", {}, `${words.machines}: `, count), machines),
+    make("details", {}, make("summary", {}, "More"), make("label", {}, words.metric, metric), field("drop", "id, name", list), field("missing", "ERR, -999", list), column("groups"), column("time_order"), field("test", "0.2", Number), field("folds", "5, or 3 of many rows", Number),
+      make("label", {class: "check"}, make("input", {type: "checkbox", onchange: event => set("balance", event.target.checked)}), ` ${words.balance}`), field("seed", "0", Number)), notes, learn);
+  const head = make("details", {class: "card"}, make("summary", {}, `The first ${table.head.length} rows`), make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "The first rows"}, make("table", {"aria-label": "The first rows"}, make("thead", {}, make("tr", {}, table.columns.map(one => make("th", {scope: "col"}, one.name)))), make("tbody", {}, table.head.map(row => make("tr", {}, row.map(cell => make("td", {}, cell))))))));
   drawTargets();
   drawColumns();
-  place.replaceChildren(make("p", {class: "crumbs"}, make("a", {href: "#"}, "All tables and runs")), title, make("p", {class: "soft"}, `${table.rows.toLocaleString("en")} rows, ${table.width} columns${table.described < table.rows ? `, described by ${table.described.toLocaleString("en")} of the rows` : ""}. Is a type wrong? Choose another.`),
-    make("div", {class: "split"}, make("div", {class: "stack"}, make("div", {class: "card"}, columns), head, make("div", {class: "card"}, make("h2", {}, "The same elsewhere"), code)), panel));
+  place.replaceChildren(crumbs(), make("h1", {}, name), make("p", {class: "soft"}, `${table.rows.toLocaleString("en")} rows, ${table.width} columns${table.described < table.rows ? `, described by ${table.described.toLocaleString("en")} of the rows` : ""}${table.columns.length < table.width ? `; ${table.columns.length} of the columns are shown` : ""}. Is a type wrong? Choose another.`),
+    make("div", {class: "split"}, make("div", {class: "stack"}, make("div", {class: "card"}, columns), head), panel, make("div", {class: "card elsewhere"}, code)));
   await update();
 }

@@ -1,6 +1,7 @@
 """The folder of the studio: tables that were dropped, and runs; whatever is here is shown again after a restart."""
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -47,14 +48,18 @@ class StudioFolder:
     """
 
     def __init__(self, parent: Path, given: Mapping[str, Path] | None = None):
-        self.path, self.given = parent / NAME, dict(given or {})
+        self.path, self.given = parent.absolute() / NAME, dict(given or {})
+
+    def _make_own(self) -> None:
+        """Make the folder, which other users of the machine do not enter."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     # --- tables -------------------------------------------------------------------------------------------------------
 
     def tables(self) -> list[dict[str, str]]:
         """Every table: its name, what it is about, and where it comes from."""
         kept = sorted(self._tables.iterdir()) if self._tables.is_dir() else []
-        own = [{"name": name, "about": "given in the shell", "kind": "own"} for name in self.given]
+        own = [{"name": name, "about": "given in the shell", "kind": "given"} for name in self.given]
         own += [{"name": one.name, "about": _size(one), "kind": "own"} for one in kept if not one.name.startswith(".")]
         bundled = [{"name": name, "about": datasets.about(name).about, "kind": "bundled"} for name in datasets.NAMES]
         return own + bundled
@@ -67,6 +72,11 @@ class StudioFolder:
         if name not in known:
             raise Refusal(404, f"There is no table {name[:LETTERS]!r}; drop it again.")
         return name if name in datasets.NAMES else str(self._tables / name)
+
+    def typed(self, path: str) -> str:
+        """A file as people type it in the folder where the studio was started; a bundled table by its name."""
+        parent = f"{self.path.parent.absolute()}{os.sep}"
+        return path.removeprefix(parent)
 
     def free_name(self, wanted: str) -> str:
         """A name for a new table like the one of the file that was dropped, without anything of a path."""
@@ -84,15 +94,32 @@ class StudioFolder:
 
     def place(self, name: str) -> Path:
         """Where a new table is written."""
-        self._tables.mkdir(parents=True, exist_ok=True)
+        self._make_own()
+        self._tables.mkdir(exist_ok=True)
         return self._tables / name
 
     def delete_table(self, name: str) -> None:
         """Delete a table that was dropped; runs keep their models."""
+        self._kept(name).unlink()
+
+    def rename_table(self, name: str, wanted: str) -> str:
+        """Give a table that was dropped another name, of the same kind; runs that learned from it know the new one."""
+        old = self._kept(name)
+        ending = "".join(old.suffixes)
+        new = self._tables / self.free_name(f"{wanted.removesuffix(ending)}{ending}")
+        old.rename(new)
+        for run in self.runs():
+            about = read_json(run / "run.json")
+            if about.get("table") == name:
+                request = about["request"] | {"data": str(new)}
+                write_json(run / "run.json", about | {"table": new.name, "request": request})
+        return new.name
+
+    def _kept(self, name: str) -> Path:
         kept = {one.name: one for one in self._tables.iterdir()} if self._tables.is_dir() else {}
         if name not in kept:
             raise Refusal(404, f"The table {name[:LETTERS]!r} was not dropped here, and stays.")
-        kept[name].unlink()
+        return kept[name]
 
     @property
     def _tables(self) -> Path:
@@ -116,6 +143,7 @@ class StudioFolder:
     def new_run(self, about: Mapping[str, Any]) -> Path:
         """Make the folder of a run."""
         folder = self.path / "runs" / secrets.token_hex(ID_BYTES)
+        self._make_own()
         folder.mkdir(parents=True)
         write_json(folder / "run.json", {**about, "created": datetime.now(UTC).isoformat(timespec="seconds")})
         return folder

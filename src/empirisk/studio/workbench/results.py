@@ -282,11 +282,11 @@ def compare(one: OpenRun, other: OpenRun) -> dict[str, Any]:
     """The difference of the errors of two runs on the test rows that both have, with its 95 % interval."""
     if one.target != other.target or (one.classes is None) != (other.classes is None):
         raise EmpiriskError("Runs are compared where they learn the same column.")
-    places = [{int(row): k for k, row in enumerate(run.rows.numbers[run.rows.test])} for run in (one, other)]
-    common = sorted(places[0].keys() & places[1].keys())
+    numbers = [run.rows.numbers[run.rows.test] for run in (one, other)]
+    common, *places = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
     if len(common) < 2:
         raise EmpiriskError("The two runs have no test rows in common; learn both with the same seed and share.")
-    sizes = [_row_errors(run)[[place[row] for row in common]] for run, place in zip((one, other), places, strict=True)]
+    sizes = [_row_errors(run)[place] for run, place in zip((one, other), places, strict=True)]
     gap = sizes[0] - sizes[1]
     half = float(student.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap)))
     mean = float(gap.mean())

@@ -22,7 +22,8 @@ from empirisk.studio.answers import answering, json_response
 from empirisk.studio.workbench import results, tables
 from empirisk.studio.workbench.folder import StudioFolder, read_json
 from empirisk.studio.workbench.job import RESULT
-from empirisk.studio.workbench.runs import Runs, lines
+from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines
+from empirisk.studio.workbench.runs import Runs, chosen_options
 from empirisk.tables.predictions import beside
 from empirisk.tables.reading.read import read
 from empirisk.tables.reading.spreadsheet import harmless
@@ -56,13 +57,21 @@ class Workbench:
 
     def notes(self, request: Request, body: Any) -> Any:
         """What `learn` would make of it, and the lines that would do it."""
-        name, options = str(body.get("name")), dict(body.get("options") or {})
-        found = tables.notes(self.folder.table(name), options)
-        return found | {"lines": lines(name, options, Path(name).stem)}
+        name, options = str(body.get("name")), chosen_options(dict(body.get("options") or {}))
+        source = self.folder.table(name)
+        return tables.notes(source, options) | {
+            "lines": learn_lines(self.folder.typed(source), options, Path(name).stem)
+        }
 
-    def delete_table(self, request: Request, body: Any) -> Any:
-        """Delete a table."""
-        self.folder.delete_table(str(body.get("name")))
+    def change_table(self, request: Request, body: Any) -> Any:
+        """Rename or delete a table that was dropped."""
+        name, word = str(body.get("name")), body.get("do")
+        if word == "delete":
+            self.folder.delete_table(name)
+        elif word == "rename":
+            return {"name": self.folder.rename_table(name, str(body.get("to", "")))}
+        else:
+            raise EmpiriskError("do must be rename or delete.")
         return {}
 
     async def upload(self, request: Request) -> Response:
@@ -108,14 +117,16 @@ class Workbench:
         """What is known of a run."""
         folder = self._folder(request)
         kept = read_json(folder / "run.json")
-        asked, out = kept.get("request", {}), str(folder / RESULT)
-        model = f"{out}.model"
-        later = {
-            "predict": f"empirisk predict {model} new.csv -o predictions.csv",
-            "load": f"import empirisk as er\n\nmodel = er.load({model!r})\nmodel.predict(er.tables.read('new.csv'))",
-        }
-        told = lines(str(asked.get("data")), asked, out) if asked else {}
-        return self.runs.about(folder) | {"request": asked, "lines": told | later}
+        asked, model = kept.get("request", {}), self.folder.typed(str(folder / f"{RESULT}.model"))
+        learn = None
+        if asked:
+            learn = learn_lines(self.folder.typed(str(asked["data"])), asked, Path(str(asked["data"])).stem)
+        lines, columns = {} if learn is None else {"learn": learn}, []
+        if (folder / f"{RESULT}.model").exists():
+            found = results.open_run(folder)
+            lines |= result_lines(model, learn, found.target, found.model.classes)
+            columns = [column.name for column in found.model.schema.used]
+        return self.runs.about(folder) | {"request": asked, "lines": lines, "columns": columns}
 
     async def events(self, request: Request) -> Response:
         """The events of a run as they come, from the one after the last that the browser has."""
@@ -182,7 +193,8 @@ class Workbench:
         pair = [results.open_run(self.folder.run(str(identity))) for identity in body.get("runs", [])[:2]]
         if len(pair) != 2:
             raise EmpiriskError("Choose two runs to compare.")
-        return results.compare(*pair)
+        models = [self.folder.typed(str(run.folder / f"{RESULT}.model")) for run in pair]
+        return results.compare(*pair) | {"lines": compare_lines(models, pair[0].target, pair[0].classes is not None)}
 
     async def file(self, request: Request) -> Response:
         """Predict, or score, a file that was dropped; the file is not kept."""
@@ -249,8 +261,8 @@ def routes(workbench: Workbench) -> list[BaseRoute]:
     worker = ThreadPoolExecutor(WORKERS, "workbench")
     at = "/runs/{run:str}"
 
-    def post(path: str, view: Callable[[Request, Any], Any]) -> Route:
-        return Route(path, answering(view, worker), methods=["POST"])
+    def post(path: str, view: Callable[[Request, Any], Any], refused: int = 422) -> Route:
+        return Route(path, answering(view, worker, refused), methods=["POST"])
 
     def get(path: str, view: Callable[[Request, Any], Any]) -> Route:
         return Route(path, answering(view, worker))
@@ -258,8 +270,8 @@ def routes(workbench: Workbench) -> list[BaseRoute]:
     return [
         get("/list", workbench.listed),
         post("/table", workbench.table),
-        post("/table/notes", workbench.notes),
-        post("/table/delete", workbench.delete_table),
+        post("/table/notes", workbench.notes, 200),
+        post("/table/do", workbench.change_table),
         Route("/upload", workbench.upload, methods=["POST"]),
         post("/learn", workbench.learn),
         post("/compare", workbench.compare),

@@ -1,36 +1,23 @@
 """Runs: started in processes of their own, followed by their file of events, finished, stopped and taken up again."""
 
 import json
-import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
+from empirisk.league.jobs import STOPPED
 from empirisk.league.request import Request
 from empirisk.service.bodies import Refusal
 from empirisk.studio.workbench.folder import MAX_NAME_LETTERS, StudioFolder, read_json, write_json
-from empirisk.studio.workbench.job import EVENTS, RESULT
+from empirisk.studio.workbench.job import DISK_FULL, EVENTS, OPTIONS
 
-#: Options of `learn` that the page may set.
-OPTIONS = (
-    "target",
-    "metric",
-    "test",
-    "folds",
-    "groups",
-    "time_order",
-    "machines",
-    "time",
-    "balance",
-    "drop",
-    "types",
-    "seed",
-)
 OVER = ("done", "failed")
 CUT_OFF = "The run was cut off before its end. What was played is kept: go on where it was."
+NO_ROOM = "The disk is full, and the run ended. What was played is kept: make room, and go on where it was."
 KILL_SECONDS = 5.0  # that a process has to end after it was told to
 
 
@@ -40,16 +27,13 @@ class Runs:
     def __init__(self, folder: StudioFolder):
         self.folder = folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._begun: dict[str, float] = {}
 
     def start(self, table: str, options: Mapping[str, Any]) -> str:
         """Start a run on a table of the page; its name in the folder."""
-        unknown = [name for name in options if name not in OPTIONS]
-        if unknown:
-            raise EmpiriskError(f"{unknown[0]!r} is no option here.")
-        chosen = {name: value for name, value in options.items() if value not in (None, "", [], {})}
-        request = Request(self.folder.table(table), **chosen).to_dict()
+        request = Request(self.folder.table(table), **chosen_options(options)).to_dict()
         folder = self.folder.new_run(
-            {"name": f"{table}: {chosen.get('target', '')}", "table": table, "request": request}
+            {"name": f"{table}: {request.get('target', '')}", "table": table, "request": request}
         )
         self._launch(folder)
         return folder.name
@@ -104,17 +88,20 @@ class Runs:
             found |= {"summary": told["summary"], "winner": told["winner"], "score": told["test"][0]}
         if last.get("event") == "failed":
             found["summary"] = last["about"]
+        if found["state"] == "running":
+            found["seconds"] = time.monotonic() - self._begun[folder.name]
         if found["state"] == "cut off":
-            found["summary"] = CUT_OFF
+            process = self._processes.get(folder.name)
+            found["summary"] = NO_ROOM if process is not None and process.poll() == DISK_FULL else CUT_OFF
         return found
 
     def state(self, folder: Path, events: list[dict[str, Any]] | None = None) -> str:
-        """ "running", "done", "failed", "cut off", or "model" for one that was opened and not learned here."""
+        """ "running", "done", "stopped", "failed", "cut off", or "model" for one that was not learned here."""
         if "request" not in read_json(folder / "run.json"):
             return "model"
         events = self.events(folder) if events is None else events
         if events and events[-1]["event"] in OVER:
-            return events[-1]["event"]
+            return "stopped" if events[-1]["about"] == STOPPED else events[-1]["event"]
         process = self._processes.get(folder.name)
         return "running" if process is not None and process.poll() is None else "cut off"
 
@@ -127,7 +114,9 @@ class Runs:
         return [json.loads(line) for line in lines[start:]]
 
     def _launch(self, folder: Path) -> None:
+        self._end(folder.name)  # closes what is left of a process that was killed
         (folder / EVENTS).unlink(missing_ok=True)
+        self._begun[folder.name] = time.monotonic()
         with (folder / "log.txt").open("w") as log:
             self._processes[folder.name] = subprocess.Popen(
                 [sys.executable, "-m", "empirisk.studio.workbench.job", str(folder.absolute())],
@@ -153,19 +142,9 @@ class Runs:
             process.stdin.close()
 
 
-def lines(table: str, request: Mapping[str, Any], out: str = RESULT) -> dict[str, str]:
-    """The shell line and the Python line that do what a run does."""
-    words, options = ["empirisk", "learn", table], {name: value for name, value in request.items() if name != "data"}
-    for name, value in options.items():
-        option = f"--{name.replace('_', '-')}"
-        if isinstance(value, dict):
-            words += [option, ",".join(f"{column}={kind}" for column, kind in value.items())]
-        elif isinstance(value, list):
-            words += [option, ",".join(map(str, value))]
-        else:
-            words += [option] if value is True else [option, f"{value:g}" if isinstance(value, float) else str(value)]
-    given = "".join(f", {name}={value!r}" for name, value in options.items())
-    return {
-        "shell": shlex.join([*words, "--out", out]),
-        "python": f"import empirisk as er\n\nfound = er.learn({table!r}{given}, out={out!r})\nprint(found)",
-    }
+def chosen_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a page has sent, without those left empty; one that is not known is an error."""
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise EmpiriskError(f"{unknown[0][:LETTERS]!r} is no option here.")
+    return {name: value for name, value in options.items() if value not in (None, "", [], {})}

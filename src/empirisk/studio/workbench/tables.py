@@ -7,21 +7,30 @@ from typing import Any
 
 import polars as pl
 
-from empirisk.errors import EmpiriskError
-from empirisk.formats import shown
+from empirisk.errors import EmpiriskError, labels
+from empirisk.formats import metric_name, shown
+from empirisk.league.candidates import candidates_for
+from empirisk.league.judge import metric_for
 from empirisk.league.request import Request
 from empirisk.league.split import plan
 from empirisk.report.data import spark_counts
+from empirisk.settings import holding
+from empirisk.studio.workbench.job import OPTIONS
 from empirisk.tables import read, understand
 from empirisk.tables.kinds import USED
 from empirisk.tables.reading import datasets
 from empirisk.tables.understanding.column import Column
 
 KEPT = 3  # tables in memory: the one that is looked at, and those before it
+#: Scores to choose from, of numbers and of classes.
+METRICS = (
+    ("rmse", "mae", "r2", "mape"),
+    ("accuracy", "balanced_accuracy", "roc_auc", "average_precision", "f1", "log_loss"),
+)
 FEW_ROWS = 8  # rows that are shown as they are
-MOST_COLUMNS = 300  # of a page: a longer list is not read
+MOST_COLUMNS = 150  # that are shown, of a longer list the first ones and the last, which often is the target
 MOST_WARNINGS = 20  # that are listed: more are not read
-MOST_CELLS = 5000  # that any answer holds
+MOST_CELLS = 1000  # of the first rows: with the columns, an answer holds at most 5 000 points
 NOTE_ROWS = 5000  # rows, from the first, in which leaks and copies are looked for
 SAMPLE_ROWS = 20_000  # rows, from all over the table, by which columns of a longer one are described
 
@@ -41,7 +50,9 @@ def frame_of(source: str, changed: float) -> pl.DataFrame:
 def described(source: str, changed: float) -> dict[str, dict[str, Any]]:
     """Every column of a table, as it is guessed."""
     frame = spread_out(frame_of(source, changed))
-    return {column.name: column_told(frame[column.name], column) for column in understand(frame).columns[:MOST_COLUMNS]}
+    columns = list(understand(frame).columns)
+    shown_columns = columns if len(columns) <= MOST_COLUMNS else [*columns[: MOST_COLUMNS - 1], columns[-1]]
+    return {column.name: column_told(frame[column.name], column) for column in shown_columns}
 
 
 @lru_cache(maxsize=256)
@@ -83,7 +94,7 @@ def told(name: str, source: str, types: Mapping[str, str]) -> dict[str, Any]:
         if column not in columns or kind not in USED:
             raise EmpiriskError(f"types: {column!r} cannot be {kind!r} here.")
         columns[column] = corrected(source, changed, column, kind)
-    most = max(MOST_CELLS // max(frame.width, 1) // 2, 1)
+    most = max(MOST_CELLS // max(len(columns), 1), 1)
     head = frame.head(min(FEW_ROWS, most)).select(list(columns))
     return {
         "name": name,
@@ -93,20 +104,27 @@ def told(name: str, source: str, types: Mapping[str, str]) -> dict[str, Any]:
         "columns": list(columns.values()),
         "head": [[shown(value) for value in row] for row in head.rows()],
         "kinds": list(USED),
+        "options": OPTIONS,
         "target": datasets.about(source).target if source in datasets.NAMES else None,
     }
 
 
 def notes(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What `learn` would notice of a table with these options, looked for in its first rows."""
+    """What `learn` would notice of a table with these options, looked for in its first rows, and what it may take."""
     frame = frame_of(source, version(source))
-    found = plan(Request(frame.head(NOTE_ROWS), **options))
+    with holding(labels, OPTIONS):
+        found = plan(Request(frame.head(NOTE_ROWS), **options))
+    classes = found.classes is not None
+    metric = metric_for(None, found.classes, bool(options.get("balance")), found.y[found.train]).name
     return {
         "task": found.target.task,
         "reason": found.target.reason,
         "classes": None if found.classes is None else len(found.classes),
         "warnings": list(found.warnings)[:MOST_WARNINGS],
-        "train": len(found.train),
-        "test": len(found.test),
         "folds": len(found.folds),
+        "machines": [[one.name, one.title] for one in candidates_for(classes) if one.name != "baseline"],
+        "metrics": [
+            ["", f"as usual: {metric_name(metric)}"],
+            *([name, metric_name(name)] for name in METRICS[classes]),
+        ],
     }

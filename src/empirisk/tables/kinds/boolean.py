@@ -61,6 +61,9 @@ class Boolean(Ordered):
     def level_name(self, value: Any) -> str:
         return ("no", "yes")[int(value)]
 
+    def as_json(self, value: Any) -> Any:
+        return None if value is None else self.level_name(value)
+
     def sizes(self, series: pl.Series) -> NDArray[np.float64] | None:
         return None
 

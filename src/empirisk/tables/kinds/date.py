@@ -149,6 +149,9 @@ class Date(Ordered):
             return A_DATE
         return column.written((column.low / 2 + column.high / 2) // 60 * 60)
 
+    def as_json(self, value: Any) -> Any:
+        return None if value is None else str(value).removesuffix(" 00:00:00")
+
     def input(self, words: list[str]) -> Input:
         return Input()
 

@@ -56,7 +56,7 @@ class Several(Category):
         return items.set(items.list.len() == 0, None).list.join(mark)
 
     def final_form(self, series: pl.Series, present: pl.Series, form: str) -> str:
-        return form
+        return form or SEPARATORS[0]  # lists have none of their own
 
     def describe(self, column: "Column") -> str:
         return f", {column.distinct} different sets of values between {column.form!r}"

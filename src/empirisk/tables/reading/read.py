@@ -65,6 +65,11 @@ def read(source: Any, *, header: bool = True) -> pl.DataFrame:
         raise EmpiriskError(f"The table {name[:LETTERS]!r} cannot be read ({reason}); give another.") from error
 
 
+def read_bytes(data: bytes, name: str) -> pl.DataFrame:
+    """The table that the bytes of a file of this name are: text with a header, JSON lines, Parquet or Arrow."""
+    return _checked(_of_bytes(data, name, header=True), name)
+
+
 def _of_name(name: str, header: bool) -> pl.DataFrame:
     """The table of standard input, a file, a folder, an archive, or of a bundled name."""
     path = Path(name)

@@ -82,6 +82,11 @@ class Schema:
             raise EmpiriskError(_lacks(lacking, [name for name in given if name not in self._position]))
         return pl.DataFrame([column.convert(given[column.name]) for column in self.used])
 
+    def example(self, features: pl.DataFrame) -> dict[str, Any]:
+        """A row of `features` as JSON holds it: the first of those with the fewest missing values."""
+        row = features[int(features.select(pl.sum_horizontal(pl.all().is_null())).to_series().arg_min() or 0)]
+        return {name: self[name].type.as_json(value) for name, value in row.row(0, named=True).items()}
+
     def to_json(self) -> str:
         """The schema as JSON text."""
         return json.dumps([asdict(column) for column in self.columns])

@@ -110,10 +110,14 @@ class Target:
         """Which rows have a target."""
         return self._series(as_frame(table)[self.name]).is_not_null().to_numpy()
 
+    def numbers(self, series: pl.Series) -> pl.Series:
+        """The values of a target of numbers, null where one is missing or infinite."""
+        numbers = self.column.convert(series)
+        return numbers.set(~numbers.is_finite() & numbers.is_not_null(), None)
+
     def _series(self, series: pl.Series) -> pl.Series:
         if self.task == "regression":
-            numbers = self.column.convert(series)
-            return numbers.set(~numbers.is_finite() & numbers.is_not_null(), None)
+            return self.numbers(series)
         return _labels(as_missing(series, self.column.missing_values), self.column)
 
 

@@ -9,19 +9,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, state
-from empirisk.contract.arguments import check_count, check_monotone, check_number, check_time, weigh_classes
-from empirisk.contract.inputs import as_numbers, check_weights, generator
-from empirisk.contract.multiclass import winners
+from empirisk.contract.arguments import (
+    check_count,
+    check_monotone,
+    check_number,
+    check_time,
+    check_validation,
+    weigh_classes,
+)
+from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.progress import reported, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
-from empirisk.contract.resample import split_groups
+from empirisk.contract.resample import hold_out
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import Unsuitable
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
 from empirisk.linalg.threads import parallel_map
@@ -42,11 +47,9 @@ from empirisk.trees.additive.terms import (
     weight_of,
 )
 from empirisk.trees.binned.bins import MAX_BINS, WIDTH, Binning, Codes, check_bins
-from empirisk.trees.objectives import Objective, classes_objective, numbers_objective, outputs_of, probabilities
+from empirisk.trees.by_loss import ClassesByLoss
+from empirisk.trees.objectives import Objective, numbers_objective, outputs_of
 from empirisk.trees.table_columns import Columns, read_new, read_training
-from empirisk.validation import available_if
-
-Array = NDArray[np.float64]
 
 #: Bags where nothing else is said, and how many values of the table (rows times columns) they are halved after.
 BAGS, MANY_VALUES = 8, 2_000_000
@@ -156,11 +159,7 @@ class Additive(AdditiveParameters, CallbackSupportMixin, Importances, Estimator,
     def _fit(self, X: Array, target: NDArray, weights: Array) -> None:
         """Boost on rows of positive weight."""
         plan, random = self._plan(float(weights.sum())), generator(self.random_state)
-        fraction = check_number("validation_fraction", self.validation_fraction, 0, above=True)
-        if not fraction < 1:
-            raise EmpiriskError(
-                f"validation_fraction={fraction:g} must be below 1: some rows must be left to learn from."
-            )
+        fraction = check_validation(self.validation_fraction)
         member = equal_rows(X, target)[1]
         order = np.lexsort((weights, member))  # by content: the order of the rows does not matter
         X, target, weights, member = X[order], target[order], weights[order], member[order]
@@ -170,8 +169,7 @@ class Additive(AdditiveParameters, CallbackSupportMixin, Importances, Estimator,
             fit = BaggedFit(self, X, target, weights, member, plan, deadline)
             found = fit.run(seeds, fraction)
         self.stopped_ = deadline.reason or (Ending.EARLY_STOPPING if fit.settled else Ending.FINISHED)
-        for name, value in found.items():
-            setattr(self, name, value)
+        self.__dict__.update(found)
         warn_if_unfinished(self, deadline.reason or "", f"{len(self.history_['validation_loss'])} cycles")
 
     # --- predicting -------------------------------------------------------------------------------------------------
@@ -267,9 +265,7 @@ class BaggedFit:
         target, weights = self.target, self.weights
         held = np.zeros(len(target), dtype=bool)
         if self.member.max() > 0:
-            whole = target.dtype.kind == "i"
-            strata = np.unique(target, return_inverse=True)[1] if whole else np.zeros(len(target), dtype=np.intp)
-            held = split_groups(self.member, strata, fraction, np.random.default_rng(seed))
+            held = hold_out(self.member, target, fraction, np.random.default_rng(seed))
         objective = self.machine._objective(target, np.where(held, 0.0, weights))
         rows = np.flatnonzero(held) if held.any() else np.arange(len(target))
         start = np.repeat(objective.start()[:, None], len(target), axis=1)
@@ -352,14 +348,8 @@ class BaggedFit:
         }
 
 
-def _has_probabilities(machine: AdditiveClassifier) -> bool:
-    if losses.find(machine.loss).probabilistic:
-        return True
-    raise AttributeError(f"loss={machine.loss!r} implies no probabilities; use loss='logistic' or calibrate.")
-
-
 @dataclass(eq=False, repr=False)
-class AdditiveClassifier(ClassifierMixin, Additive):
+class AdditiveClassifier(ClassesByLoss, Additive):
     """A classifier whose f is a sum of shapes:  f(x) = b + sum_j f_j(x_j) + sum over a few pairs of f_jk(x_j, x_k).
 
     The columns are cut into bins, and their shapes are boosted in turn: each takes a small Newton step that is constant
@@ -476,29 +466,6 @@ class AdditiveClassifier(ClassifierMixin, Additive):
         kept = weights * factors > 0
         self._fit(rows[kept], codes[kept], (weights * factors)[kept])
         return self
-
-    def _objective(self, target: NDArray, weights: Array) -> Objective:
-        return classes_objective(losses.find(self.loss), target, len(self.classes_), weights)
-
-    def decision_function(self, X: ArrayLike) -> Array:
-        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class of each row; for two classes f = 0 is the second one."""
-        return winners(self.decision_function(X), self.classes_)
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities of the classes."""
-        return probabilities(losses.find(self.loss), self._scores(X), len(self.classes_))
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: ArrayLike) -> Array:
-        """Logarithm of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
 
 
 @dataclass(eq=False, repr=False)

@@ -1,28 +1,20 @@
 """Trees grown by one thread each, column by column: those of forests, where a node looks at a few columns drawn at
-random; and those of boosting on small tables, where threads that meet would cost more than they save."""
+random."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import draw, plain, plain_loop
-from empirisk.trees.binned.bins import MISSING, WIDTH, Binning, Codes
+from empirisk.trees.binned.bins import MISSING, WIDTH, Codes
 from empirisk.trees.binned.splits import (
-    CURVATURE,
-    GRADIENT,
     HALF,
     LOW,
     NODE,
-    RULE_NAMES,
-    SCORE,
     STATE,
-    TIMES,
     clear,
     count_left,
-    describe_columns,
-    leaf_value,
     least_weight,
     list_bins,
     move_rows,
@@ -36,8 +28,6 @@ from empirisk.trees.binned.splits import (
     try_several,
 )
 
-Array = NDArray[np.float64]
-
 STEPS_PER_CALL = 1 << 26  # additions between two returns to Python, where the stop flag is checked
 SMALL, SPARSE = 16, 128  # rows up to which sorting beats counting, and listing bins beats looking at all of them
 
@@ -49,8 +39,7 @@ class BinnedGrowth(NamedTuple):
     """All that the growth of a tree works on, for compiled code.
 
     ``columns`` are the bins by column; ``rows`` and ``packed`` two buffers each. ``order`` holds the columns to look
-    at, ``seed`` the state of the random numbers. ``times`` says for how many rows each stands; it is empty in boosting
-    where each stands for itself, and in forests, which count by weight.
+    at, ``seed`` the state of the random numbers.
     """
 
     state: NDArray[np.void]
@@ -62,7 +51,6 @@ class BinnedGrowth(NamedTuple):
     room: NDArray[np.int64]
     order: NDArray[np.int64]
     seed: NDArray[np.uint64]
-    times: NDArray[np.int64]
 
 
 def room_for(columns: Codes, looked: NDArray[np.void], rows: int, nodes: int) -> BinnedGrowth:
@@ -77,7 +65,6 @@ def room_for(columns: Codes, looked: NDArray[np.void], rows: int, nodes: int) ->
         room=np.vstack([np.arange(WIDTH), np.zeros((3, WIDTH), dtype=np.int64)]),
         order=np.arange(len(looked)),
         seed=np.zeros(1, dtype=np.uint64),
-        times=np.zeros(0, dtype=np.int64),
     )
 
 
@@ -172,16 +159,6 @@ def find_split(growth, several, node):
     node.gain = best - own if best > own else 0.0
 
 
-@plain
-def count_rows(growth, node):
-    """Note for how many rows a node stands."""
-    node.count = node.sum & LOW
-    if growth.state[0].by_rows != 0:
-        node.count = node.stop - node.start
-        for k in range(node.start, node.stop if len(growth.times) > 0 else node.start):
-            node.count += growth.times[growth.rows[node.depth & 1, k]] - 1
-
-
 @plain_loop
 def grow_alone(growth, several, work):
     """Grow for about ``work`` steps; whether the tree is complete. The next call goes on where this one stood.
@@ -194,7 +171,7 @@ def grow_alone(growth, several, work):
         for k in range(growth.rows.shape[1]):
             total += growth.packed[0, k]
         open_root(nodes, growth.rows.shape[1], total)
-        count_rows(growth, nodes[0])
+        nodes[0].count = total & LOW
         state.nodes = 1
     while True:
         while state.looked < state.nodes:
@@ -215,88 +192,6 @@ def grow_alone(growth, several, work):
         middle = start + count_left(column, node.marks, growth.rows[here], start, stop)
         move_rows(column, node.marks, growth.rows, growth.packed, here, start, stop, start, middle)
         open_children(nodes, number, state.nodes, middle, state)
-        count_rows(growth, nodes[state.nodes])
-        nodes[state.nodes + 1].count = node.count - nodes[state.nodes].count
+        for child in range(state.nodes, state.nodes + 2):
+            nodes[child].count = nodes[child].sum & LOW
         state.nodes += 2
-
-
-@plain_loop
-def step_leaves(growth, data, find, add):
-    """Find the values of the leaves, Newton steps, and add them to the scores, where asked."""
-    state = growth.state[0]
-    for number in range(state.nodes):
-        node, g, h = growth.nodes[number], 0.0, 0.0
-        rows = growth.rows[node.depth & 1]
-        if node.left >= 0:
-            continue
-        if find:
-            for k in range(node.start, node.stop):
-                g += data[GRADIENT, rows[k]]
-                h += data[CURVATURE, rows[k]]
-            node.value = leaf_value(state, node, g, h)
-        for k in range(node.start, node.stop if add else node.start):
-            data[SCORE, rows[k]] += node.value
-
-
-class LoneGrower:
-    """Does what `empirisk.trees.binned.together.TeamGrower` does, alone, and finds the same trees.
-
-    Parameters
-    ----------
-    binning, columns : Binning, (n_features, n_rows) uint8
-        The table in bins.
-    monotone, groups : (n_features,) int8 and int64
-        Constraints on the columns, and the groups in which they may be split together.
-    max_leaf_nodes : int
-        The largest number of leaves.
-    stop : callable
-        Asked now and then; true ends the growth without a tree.
-    """
-
-    def __init__(
-        self,
-        binning: Binning,
-        columns: Codes,
-        monotone: NDArray[np.int8],
-        groups: NDArray[np.int64],
-        max_leaf_nodes: int,
-        stop: Callable[[], bool],
-    ):
-        self.stop, self._nodes = stop, 2 * max_leaf_nodes + 1
-        self._growth = room_for(columns, describe_columns(binning, monotone, groups), columns.shape[1], self._nodes)
-
-    def grow(
-        self, data: Array, rows: NDArray[np.int32] | None, features: NDArray[np.int32], rules: NDArray, values: bool
-    ) -> NDArray[np.void] | None:
-        """The nodes of a tree; see `TeamGrower`."""
-        count = data.shape[1] if rows is None else len(rows)
-        if count != self._growth.rows.shape[1]:
-            self._growth = room_for(self._growth.columns, self._growth.looked, count, self._nodes)
-        growth = self._growth._replace(order=features.astype(np.int64), state=np.zeros(1, dtype=STATE))
-        part = data if rows is None else data[:, rows]
-        growth.rows[0] = np.arange(count) if rows is None else rows
-        ones = np.floor(part[:2] / [rules["gradient_unit"], rules["curvature_unit"]] + 0.5)
-        if len(data) > TIMES:  # equal rows that one row stands for are rounded as one of them is
-            growth = growth._replace(times=data[TIMES].astype(np.int64))
-            units = np.array([rules["gradient_unit"], rules["curvature_unit"]]) * part[TIMES]
-            ones = np.floor(part[:2] / units + 0.5) * part[TIMES]
-        g, h = ones.astype(np.int64)
-        growth.packed[0] = (g << HALF) + h
-        state = growth.state
-        state[RULE_NAMES] = rules
-        state["by_rows"], state["columns"] = 1, len(features)
-        self._growth = growth
-        while not grow_alone(growth, None, STEPS_PER_CALL):
-            if self.stop():
-                return None
-        step_leaves(growth, data, values, values and rows is None)
-        return growth.nodes.take(np.arange(state["nodes"][0]))  # a copy would go field by field
-
-    def add(self, tree: NDArray[np.void], data: Array) -> None:
-        """Add the values of the leaves of the tree grown last to the scores of its rows."""
-        self._growth.nodes["value"][: len(tree)] = tree["value"]
-        step_leaves(self._growth, data, False, True)
-
-    def rows(self, node: NDArray[np.void]) -> NDArray[np.int32]:
-        """The rows of a node of the tree grown last: in rising order."""
-        return self._growth.rows[node["depth"] & 1, node["start"] : node["stop"]]

@@ -60,15 +60,14 @@ COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical"
 RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaf_nodes", "entropy", "columns"]
 RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate", "least_part", "split"]
 RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
-#: The rules, and how far a tree has grown: nodes so far, those that wait for a split. Alone: those searched for one,
-#: and whether rows are counted (else their weight is).
+#: The rules, and how far a tree has grown: nodes so far, those that wait for a split. Alone: those searched for one.
 #: What a team shares: what the chunks do now; the node being split; its children, the smaller and the larger one; bit 0
 #: (1) where the smaller (larger) one may be split; free histograms, pieces of leaves; whether all rows are in the
 #: sample, rounding alternates, leaves get values; how many rows there are, and how many in a chunk; steps since the
 #: last pause; how often histograms were filled.
 STATE = np.dtype(
     [(name, np.float64) for name in RULE_NAMES]
-    + [(name, np.int64) for name in ("nodes", "open", "looked", "by_rows", "phase", "node", "smaller", "larger")]
+    + [(name, np.int64) for name in ("nodes", "open", "looked", "phase", "node", "smaller", "larger")]
     + [
         (name, np.int64)
         for name in ("live", "free", "pieces", "every", "alternate", "values", "rows", "step", "spent", "filling")

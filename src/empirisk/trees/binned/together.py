@@ -1,4 +1,4 @@
-"""Trees of boosting, each grown by a team of threads that meet inside compiled code; on small tables by one thread.
+"""Trees of boosting, each grown by a team of threads that meet inside compiled code; on small tables the team is one.
 
 Every column has a histogram of packed sums in each node. Of two siblings only the smaller one's is summed up from its
 rows: the other is what remains of the parent's. Sums of whole numbers are exact, and what is summed in floats is summed

@@ -1,0 +1,81 @@
+"""Versions, deprecations, and the files that build and try a release."""
+
+import re
+import warnings
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import empirisk as er
+from tools import release, version
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+X, Y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+
+
+@pytest.fixture
+def copies(tmp_path, monkeypatch):
+    """The files that a version changes, to be changed."""
+    for name in ("PLACE", "CHANGELOG"):
+        file = getattr(version, name)
+        copy = tmp_path / file.name
+        copy.write_text(file.read_text())
+        monkeypatch.setattr(version, name, copy)
+    return tmp_path
+
+
+def test_one_command_writes_the_version_and_dates_the_changelog(copies, capsys):
+    before = (copies / "CHANGELOG.md").read_text()
+    version.main("7.0.1", date(2026, 12, 1))
+    assert version.current() == "7.0.1"
+    after = (copies / "CHANGELOG.md").read_text()
+    assert after.replace("## [7.0.1] - 2026-12-01\n\n", "", 1) == before
+    assert after.index("## [Unreleased]\n\n## [7.0.1] - 2026-12-01\n") < after.index("###")
+    with pytest.raises(version.Refused, match="nothing under"):
+        version.main("7.0.2", date(2026, 12, 1))
+    assert version.current() == "7.0.1"
+
+
+def test_versions_that_are_refused(copies):
+    for asked, why in (("7.0", "is no version"), ("v7.0.0", "is no version"), (er.__version__, "is not after")):
+        with pytest.raises(version.Refused, match=why):
+            version.main(asked, date(2026, 12, 1))
+    with pytest.raises(version.Refused, match=r"a day that has passed: src/empirisk/ensembles/bagging.py:\d+"):
+        version.main("7.0.0", date(2028, 1, 1))
+    assert version.current() == er.__version__
+
+
+def test_a_deprecation_points_at_the_line_of_the_user():
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        machine = er.BaggingClassifier(n_estimators=2, voting="mean", random_state=0).fit(X, Y)
+    assert [(each.category, each.filename) for each in caught] == [(FutureWarning, __file__)]
+    assert str(caught[0].message) == "voting='mean' is understood in versions until 2027-12-31; write voting='soft'."
+    soft = er.BaggingClassifier(n_estimators=2, voting="soft", random_state=0).fit(X, Y)
+    assert np.array_equal(machine.predict_proba(X), soft.predict_proba(X))
+
+
+def test_what_runs_on_the_forge():
+    jobs = {file.stem: yaml.safe_load(file.read_text())["jobs"] for file in WORKFLOWS}
+    assert set(jobs) == {"docs", "release", "tests"}
+    pythons = [f"3.{minor}" for minor in release.MINORS]
+    assert jobs["tests"]["linux"]["strategy"]["matrix"]["python"] == pythons
+    elsewhere = jobs["tests"]["elsewhere"]["strategy"]["matrix"]
+    assert elsewhere == {"system": ["macos-latest", "windows-latest"], "python": pythons}
+    assert jobs["tests"]["without-the-lock"]["continue-on-error"] is True
+    text = "".join(file.read_text() for file in WORKFLOWS)
+    actions = re.findall(r"uses: (\S+)", text)
+    assert len(actions) > 10
+    assert [each for each in actions if not re.search(r"@(v\d+|release/v\d+)$", each)] == []
+    assert "secrets." not in text
+
+
+def test_nothing_of_others_is_copied_here():
+    files = [file for file in (ROOT / "src").rglob("*") if file.suffix in (".js", ".css", ".woff2", ".wasm")]
+    assert files
+    foreign = re.compile(rb"licen[sc]e|copyright", re.I)
+    odd = [file.name for file in files if ".min." in file.name or foreign.search(file.read_bytes())]
+    assert odd == [], "its licence belongs into LICENSES, and into license-files of pyproject.toml"
