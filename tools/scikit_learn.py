@@ -16,25 +16,9 @@ from empirisk.names import CLASSES, SPELLINGS, meant, names_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "scikit-learn.md"
 #: Counterparts of the same name.
-SAME = (
-    "LogisticRegression",
-    "SVR",
-    "Ridge",
-    "Lasso",
-    "ElasticNet",
-    "QuantileRegressor",
-    "Perceptron",
-    "NearestCentroid",
-)
-SAME += (
-    "AdaBoostClassifier",
-    "BaggingClassifier",
-    "BaggingRegressor",
-    "KMeans",
-    "GaussianMixture",
-    "PCA",
-    "OneClassSVM",
-)
+SAME = ("LogisticRegression", "SVR", "Ridge", "Lasso", "ElasticNet", "QuantileRegressor", "Perceptron", "KMeans", "PCA")
+SAME += ("NearestCentroid", "AdaBoostClassifier", "BaggingClassifier", "BaggingRegressor", "GaussianMixture")
+SAME += ("OneClassSVM",)
 #: Networks are a map in a slot, and extremely random trees are not offered.
 APART = ("MLPClassifier", "MLPRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
 MARK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)

@@ -19,6 +19,8 @@ from empirisk import __version__
 from empirisk.errors import EmpiriskError
 from empirisk.files.models import load, save
 
+#: Letters of a parameter's value that are logged: MLflow takes 6 000, and nobody reads them.
+LONGEST = 250
 #: The name of the flavour, and of the model inside a folder of MLflow.
 FLAVOUR, FILE = "empirisk", "model.empirisk"
 
@@ -115,7 +117,9 @@ def _logging(fit: Any, mlflow: Any, inside: Lock, log_models: bool) -> Any:
         try:
             found = fit(machine, X, *args, **kwargs)
             with nullcontext() if mlflow.active_run() else mlflow.start_run():
-                mlflow.log_params({name: str(value)[:250] for name, value in machine.get_params(deep=False).items()})
+                mlflow.log_params(
+                    {name: str(value)[:LONGEST] for name, value in machine.get_params(deep=False).items()}
+                )
                 mlflow.log_metrics(_metrics(machine))
                 if log_models and hasattr(machine, "predict"):
                     log_model(machine, X=X)
