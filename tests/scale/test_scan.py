@@ -147,8 +147,6 @@ def test_what_needs_all_rows_says_so(folder):
     table = er.scan(folder / "label-*.parquet", target="label")
     with pytest.raises(Unsuitable, match="Nystrom"):
         er.SVM(features=er.kernels.Gaussian()).fit(table)
-    with pytest.raises(Unsuitable, match="on a sample of the rows"):
-        er.LogisticRegression(C="cv").fit(table)
     with pytest.raises(EmpiriskError, match="y is missing"):
         er.LogisticRegression().fit(er.scan(folder / "label-*.parquet"))
     with pytest.raises(Unsuitable, match="it needs all rows in memory"):
@@ -198,6 +196,38 @@ def test_principal_directions_are_those_of_memory(folder, center):
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
     np.testing.assert_allclose(found.explained_variance_, expected.explained_variance_, rtol=1e-9)
     np.testing.assert_allclose(np.asarray(found.transform(table)), expected.transform(X), atol=1e-7)
+
+
+def test_C_is_chosen_on_a_sample(folder):
+    """Here the sample is the table, but for one row in two."""
+    for machine, name in ((er.LogisticRegression(C="cv"), "class"), (er.Ridge(C="loo"), "number")):
+        table = er.scan(folder / f"{name}-*.parquet", target=name, weight="w")
+        found = machine.fit(table)
+        assert found.choice_.chosen == found.C_
+        again = machine.set_params(C=found.C_, tol=1e-9).fit(X, TARGETS[name], sample_weight=WEIGHTS)
+        np.testing.assert_allclose(found.coef_, again.coef_, atol=1e-2)
+
+
+def test_learn_learns_from_all_rows_of_a_table_that_is_larger_than_memory(tmp_path):
+    """Words, dates and missing values are encoded in blocks; rows of the test, and their copies, are left out."""
+    rows = 30_000
+    days = pl.date_range(pl.date(2015, 1, 1), pl.date(2040, 1, 1), eager=True)[random.integers(0, 9000, rows).tolist()]
+    x = random.normal(size=rows)
+    town = np.array(["Oslo", "Bergen", "Bodo"])[random.integers(0, 3, rows)]
+    amount = 2 * x + (town == "Oslo") + random.normal(size=rows)
+    frame = pl.DataFrame({"x": x, "town": town, "day": days, "sold": np.where(amount > 0, "yes", "no")})
+    frame = frame.with_columns(pl.when(pl.col("x") < 1.5).then(pl.col("x")).alias("x"))
+    for part in range(3):
+        frame[part::3].write_parquet(tmp_path / f"part-{part}.parquet")
+    with er.config(memory="2MB"):
+        found = er.learn(str(tmp_path / "*.parquet"), target="sold", machines=["logistic"])
+    whole = er.learn(str(tmp_path / "*.parquet"), target="sold", machines=["logistic"])
+    assert rows - 20 <= found.train_rows + len(found.test.truth) <= rows
+    assert f"The model learned from the {found.train_rows:,} rows" in " ".join(found.warnings)
+    assert found.test.scores[0].value == pytest.approx(whole.test.scores[0].value, abs=0.05)
+    with er.config(memory="2MB"):
+        trees = er.learn(str(tmp_path / "*.parquet"), target="sold", machines=["tree"])
+    assert "The model learned from the sample alone" in " ".join(trees.warnings)
 
 
 def test_learn_takes_a_sample_of_a_table_that_is_larger_than_memory(folder):

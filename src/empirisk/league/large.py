@@ -16,21 +16,22 @@ WHOLE_SHARE, SAMPLE_SHARE = 4, 16
 CELL = 8
 
 
-def read_or_sample(data: Any, header: bool) -> tuple[pl.DataFrame, str]:
-    """The table; of one that is larger than memory a sample, and a sentence that says so."""
+def read_or_sample(data: Any, header: bool) -> tuple[pl.DataFrame, Scan | None, str]:
+    """The table; of one that is larger than memory a sample, the files, and a sentence that says so."""
     found = _scan_of(data) if isinstance(data, (str, Path)) and header else None
     if found is None:
-        return tables.read(data, header=header), ""
+        return tables.read(data, header=header), None, ""
     room = settings().memory // (CELL * len(found.schema))
     rows = found.rows()
     if rows <= room // WHOLE_SHARE:
         pattern = glob.has_magic(str(data))
-        return (found.sample(rows) if pattern else tables.read(data, header=header)), ""
+        return (found.sample(rows) if pattern else tables.read(data, header=header)), None, ""
     frame = found.sample(room // SAMPLE_SHARE)
-    return frame, (
-        f"The table of {rows:,} rows is larger than the memory budget: the contest, the model and its test are those "
-        f"of a sample of {frame.height:,} rows from all over it."
+    note = (
+        f"The table of {rows:,} rows is larger than the memory budget: the contest and the test are those of a sample "
+        f"of {frame.height:,} rows from all over it."
     )
+    return frame, found, note
 
 
 def _scan_of(data: str | Path) -> Scan | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
+from empirisk.league.all_rows import fit_on_files
 from empirisk.league.budget import FIT_MARGIN, GRACE_SECONDS, PREDICTIONS, REFIT_MARGIN
 from empirisk.league.calibrate import calibrated
 from empirisk.league.contest import Contest
@@ -40,8 +41,19 @@ def fit_winner(contest: Contest, best: CandidateResult) -> Refit:
         if not contest.budget.limited:
             contest.tell(f"{best.title}, on all {len(plan.train):,} rows")
             machine = _with_probabilities(plan, best.machine, plan.train)
-            return _fitted(plan, machine, plan.train), len(plan.train), plan
-        return _in_time(_tested_in_time(plan, contest, best), contest, best)
+            found = _fitted(plan, machine, plan.train), len(plan.train), plan
+        else:
+            found = _in_time(_tested_in_time(plan, contest, best), contest, best)
+        return found if plan.files is None else _on_files(contest, best, *found)
+
+
+def _on_files(contest: Contest, best: CandidateResult, pipeline: Pipeline, rows: int, plan: Plan) -> Refit:
+    """The winner on all rows of a table that is larger than memory, where it can learn from files."""
+    contest.tell(f"{best.title}, on all rows of the files")
+    seconds = contest.budget.rest_but_files - _testing(len(plan.test), contest, best)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        learned, count, said = fit_on_files(plan, pipeline, seconds if contest.budget.limited else np.inf)
+    return learned, rows if learned is pipeline else count, replace(plan, warnings=[*plan.warnings, said])
 
 
 def refit_on_all(plan: Plan, best: CandidateResult) -> Pipeline:

@@ -1,6 +1,6 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -75,6 +75,12 @@ class Plan:
         The rank of every row in time, where the test rows come after the others.
     leaks : dict
         Columns that may give the target away, and why.
+    files : Scan or None
+        The table, where it is larger than memory and the rows here are a sample of it.
+    missing : sequence of str
+        Values that mean missing.
+    ruled : bool
+        Whether a column decides which rows are held out.
     history : History or None
         Of numbers in order of time, what the target was before each row.
     """
@@ -91,12 +97,20 @@ class Plan:
     warnings: list[str]
     times: NDArray | None = None
     leaks: dict[str, str] = field(default_factory=dict)
+    files: Any = None
+    missing: Sequence[str] = ()
+    ruled: bool = False
     history: History | None = None
 
     @property
     def in_order(self) -> bool:
         """Whether the test rows come after the others in time."""
         return self.times is not None
+
+    @lazy
+    def tested_hashes(self) -> pl.Series:
+        """By what rows of the test are recognised."""
+        return self.frame[self.test].hash_rows(seed=1)
 
     @lazy
     def twins(self) -> int:
@@ -143,7 +157,7 @@ def reads_codes(machine: Any) -> bool:
 def plan(request: Request) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     data = request.data
-    table, note = read_or_sample(data, request.header)
+    table, files, note = read_or_sample(data, request.header)
     numbers = np.arange(table.height)
     if request.test_file is not None:
         table = _with_tests(table, tables.read(request.test_file, header=request.header))
@@ -198,7 +212,22 @@ def plan(request: Request) -> Plan:
         train = train[rules["time"][train] > history.reach]
     within = {rule: ranks[train] for rule, ranks in rules.items()}
     folds = _folds(y[train], target, equal[train], request, within, warnings)
-    found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings, rules.get("time"))
+    found = Plan(
+        name,
+        frame,
+        schema,
+        target,
+        y,
+        numbers,
+        train,
+        test,
+        folds,
+        warnings,
+        rules.get("time"),
+        files=files,
+        missing=request.missing,
+        ruled=bool(rules),
+    )
     warnings += _warn_about_columns(found)
     return found if history is None else _with_history(found, history)
 

@@ -30,7 +30,7 @@ from empirisk.fits.unlearned import Unlearned, reason_of_zeros
 from empirisk.linalg.design import Design
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
-from empirisk.names import Estimator
+from empirisk.names import Estimator, names_of
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import learns_with_machine
 from empirisk.stop import Deadline, closing, cut_by, interruptible, requested
@@ -160,7 +160,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
             run = SolverRun(
                 self.solver, self._limits(), reporter.progress, learning=reporter.learning, deadline=deadline
             )
-            if isinstance(self.C, str):
+            if isinstance(self.C, str) and problems[0].design.in_memory:  # else it was chosen on a sample of the rows
                 self.choice_ = choice.choose_C(self, X, problems, y, run)
                 C = self.choice_.chosen
                 problems = [problem.with_C(C) for problem in problems]
@@ -175,7 +175,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
                 problems, fits = self._minimised(problems, run, last)
             self._keep(problems, fits, C)
         reporter.end()
-        scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False) and choice.is_given(self.C)
+        kind: type = type(self)
+        scaled = not problems[0].penalty.zero and "C" in names_of(kind) and choice.is_given(self.C)
         warn_unless_converged(self.certificate_, type(self).__name__, scaled)
         if not isinstance(self.C, Constraint):  # whose radius says how large the weights may be
             self._tell_of_zeros(reason_of_zeros(problems, fits))

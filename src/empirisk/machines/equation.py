@@ -98,6 +98,9 @@ class Equation(Machine):
     cv: Any = 5
     warm_start: bool = False
 
+    #: Whether tables in files that are larger than memory are taken as X.
+    learns_in_blocks = True
+
     _state = state.State(
         wrong_memory,
         seen_=state.optional(state.array("f8", "problems", 2, low=0)),

@@ -36,7 +36,7 @@ def rows_for_trees(machine: Any, there: RowsElsewhere, y: Any, sample_weight: An
     if not isinstance(place, Disk) or place.count * (2 * table.rows.shape[1] + ROW_BYTES) > settings().memory:
         fit_boosting(machine, table)
         return None
-    weights, targets = place.gathered(table.weights), _labels(table)
+    weights, targets = place.gathered(table.weights), table.labelled(place.gathered(table.targets()))
     whole = 8 * place.count * table.rows.shape[1] <= settings().memory // WHOLE_SHARE
     draws = machine.early_stopping or machine.subsample < 1
     if whole or TeamGrower.shares(*table.rows.shape) <= 1:
@@ -54,12 +54,6 @@ def _named(matrix: NDArray, table: BlockedTable) -> Any:
     if table.names is None:
         return matrix
     return data_frame(matrix, schema=table.names)
-
-
-def _labels(table: BlockedTable) -> NDArray:
-    """The targets as they were, in memory."""
-    y = table.place.gathered(table.targets())
-    return y.astype(table.kind) if table.labels is None else table.labels[y.astype(int)]
 
 
 class FileRows:

@@ -100,7 +100,8 @@ def outcome(future: Future) -> Any:
     The error is copied: Dask keeps its own, whose traceback would keep all futures of the fit on the scheduler.
     """
     if future.status == "error":
-        raise copy(future.exception()) from None
+        error: Any = future.exception()
+        raise copy(error) from None
     return future.result()
 
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.contract.inputs import class_weights, require_two
@@ -45,11 +46,21 @@ def weighted_rows(machine: Any, there: RowsElsewhere, sample_weight: Any) -> tup
 
 def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> list[Problem]:
     """The problems of a classifier or regressor on rows that lie elsewhere."""
-    if isinstance(machine.C, str) or not np.all(np.isfinite(machine.C if isinstance(machine.C, float) else 1.0)):
-        raise Unsuitable(
-            f"C={machine.C!r} needs rows in memory; choose C on a sample of the rows, and give the number."
-        )
-    table = map_table(machine, there.table(y, sample_weight).counting())
+    if not (isinstance(machine.C, str) or np.all(np.isfinite(machine.C if isinstance(machine.C, float) else 1.0))):
+        raise Unsuitable(f"C={machine.C!r} needs rows in memory; give a finite number.")
+    whole = there.table(y, sample_weight).counting()
+    table = map_table(machine, whole)
+    problems = _problems_on(machine, table)
+    if isinstance(machine.C, str):
+        # As many rows as fit tell a good C; it multiplies the sum of losses, and stays as it is for more of them.
+        X, sampled, weights = whole.sample()
+        found = clone(machine).fit(X, whole.labelled(sampled), sample_weight=weights)
+        machine.choice_, problems = found.choice_, [problem.with_C(found.C_) for problem in problems]
+    return problems
+
+
+def _problems_on(machine: Any, table: BlockedTable) -> list[Problem]:
+    """The problems on a table after the feature map; C is 1 where it has to be chosen."""
     design = BlockedDesign(table.rows)
     # Once for all problems on these rows.
     design = design.centred() if machine.fit_intercept else design

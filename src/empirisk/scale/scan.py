@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from empirisk.errors import EmpiriskError, did_you_mean, listed
 from empirisk.extras import need
 from empirisk.scale.answers import BlockedAnswers
 from empirisk.scale.blocks import Blocked, TableRows
-from empirisk.scale.disk import BlockFile, Disk, FileBlock, Folder, block_bytes
+from empirisk.scale.disk import Disk, FileBlock, Folder, block_bytes
 from empirisk.scale.table import BlockedTable, checked_weights, ones
 from empirisk.stop import check_stop
 
@@ -95,6 +95,19 @@ def _files(path: str) -> list[Path]:
     return [file for each in found for file in _files(each)]
 
 
+class Encoder(Protocol):
+    """What makes numbers of the rows of a frame."""
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """What the numbers of the targets stand for; None for numbers."""
+        ...
+
+    def __call__(self, frame: pl.DataFrame) -> tuple[Any, NDArray[np.float64]]:
+        """The numbers of the columns, and the targets."""
+        ...
+
+
 class Scan:
     """Files as one table; see `scan`.
 
@@ -111,7 +124,7 @@ class Scan:
         files: list[Path],
         target: str | None = None,
         weight: str | None = None,
-        encode: Callable[[Any], Any] | None = None,
+        encode: Encoder | None = None,
     ):
         self.files, self.target, self.weight, self.encode = files, target, weight, encode
         self.schema = self._lazy(files[0]).collect_schema()
@@ -127,9 +140,9 @@ class Scan:
     def __repr__(self) -> str:
         return f"<scan of {len(self.files)} file{'s' if len(self.files) > 1 else ''}, {len(self.columns)} columns>"
 
-    def encoded(self, encode: Callable[[pl.DataFrame], Any]) -> Scan:
-        """The same table, of which encode(frame) makes the numbers of the columns."""
-        return Scan(self.files, self.target, self.weight, encode)
+    def encoded(self, encode: Encoder) -> Scan:
+        """The same files, of which encode(frame) makes the numbers of rows and targets, of as many rows as it likes."""
+        return Scan(self.files, encode=encode)
 
     def _require_same_columns(self, file: Path) -> None:
         schema = self._lazy(file).collect_schema()
@@ -271,25 +284,29 @@ class Ingest:
         handles: list[tuple[FileBlock, FileBlock | None, FileBlock | None]] = []
         width = None
         for piece in self.scan.pieces(max(1, block_bytes() // (8 * max(len(self.scan.columns), 1)))):
-            matrix = self.numbers(piece)
+            matrix, targets, masses = self._read(piece)
             if width is None:
                 width = matrix.shape[1]
                 self.folder.require(self._rows() * width * matrix.itemsize, "The table in blocks of numbers")
+            if not len(matrix):  # an encoder may leave out all rows of a piece
+                continue
             handles.append(
                 (
                     X.append(matrix),
-                    self._column(piece, self.scan.target, y, self.targets),
-                    self._column(piece, self.scan.weight, weights, self.weights),
+                    None if targets is None else y.append(targets),
+                    None if masses is None else weights.append(masses),
                 )
             )
-        if width is None:
+        if width is None or not handles:
             raise EmpiriskError(f"{self.scan.files[0]} holds no rows; give files that do.")
         place = Disk([handle[0].shape[0] for handle in handles], self.folder)
         columns = list(zip(*handles, strict=True))
         names = np.array(list(self.labels), dtype=object) if self.worded else None
+        if self.scan.encode is not None:
+            names = self.scan.encode.classes
         return BlockedTable(
             TableRows(place, list(columns[0]), (width,)),
-            None if self.scan.target is None else Blocked(place, list(columns[1])),
+            None if columns[1][0] is None else Blocked(place, list(columns[1])),
             ones(place) if self.scan.weight is None else Blocked(place, list(columns[2])),
             None if names is None else names.astype(str) if all(isinstance(name, str) for name in names) else names,
             np.dtype(np.float64) if self.kind is None else self.kind,
@@ -303,19 +320,20 @@ class Ingest:
         counted = [file for file in self.scan.files if READERS[file.suffix.lower()] != "scan_csv"]
         return sum(self.scan._lazy(file).select(pl.len()).collect().item() for file in counted)
 
-    def _column(
-        self, piece: Piece, name: str | None, file: BlockFile, read: Callable[[Piece], NDArray]
-    ) -> FileBlock | None:
-        return None if name is None else file.append(read(piece))
+    def _read(self, piece: Piece) -> tuple[NDArray, NDArray | None, NDArray | None]:
+        """The numbers, targets and weights of a piece."""
+        if self.scan.encode is not None:
+            matrix, targets = self.scan.encode(piece.frame)
+            dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+            return np.ascontiguousarray(dense, dtype=np.float64), targets, None
+        targets = None if self.scan.target is None else self.targets(piece)
+        return self.numbers(piece), targets, None if self.scan.weight is None else self.weights(piece)
 
     def numbers(self, piece: Piece) -> NDArray:
         """The numbers of the columns of a piece."""
         import polars as pl
 
         frame = piece.frame.select(self.scan.columns)
-        if self.scan.encode is not None:
-            matrix = self.scan.encode(frame)
-            return np.ascontiguousarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
         worded = [
             name for name in frame.columns if not (frame[name].dtype.is_numeric() or frame[name].dtype == pl.Boolean)
         ]

@@ -66,6 +66,12 @@ class BlockedTable:
             raise EmpiriskError("y is missing: name the column of the targets, as in er.scan(files, target='y').")
         return self.y
 
+    def labelled(self, y: NDArray | None) -> NDArray:
+        """Targets in memory as they were given."""
+        if y is None:
+            raise EmpiriskError("y is missing: name the column of the targets, as in er.scan(files, target='y').")
+        return y.astype(self.kind) if self.labels is None else self.labels[y.astype(int)]
+
     def counting(self) -> BlockedTable:
         """The table without the rows of weight zero."""
         return self.counting_with(None)[0]

@@ -225,6 +225,9 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         feature_importances_=state.optional(state.array("f8", "columns")),
     )
 
+    #: Whether tables in files that are larger than memory are taken as X.
+    learns_in_blocks = True
+
     columns_: Columns
     baseline_: Array
     feature_importances_: Array
