@@ -20,7 +20,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import reduce, wraps
+from functools import cache, reduce, wraps
 from operator import or_
 from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -178,6 +178,7 @@ class State:
         return True
 
 
+@cache
 def state_of(cls: type) -> State | None:
     """The states of a class and its bases, added up; None where none of them states one."""
     found = [vars(base)["_state"] for base in reversed(cls.__mro__) if isinstance(vars(base).get("_state"), State)]
@@ -411,11 +412,15 @@ COMMON = State(
 
 def forget(learner: Any) -> None:
     """Take away what ``learner`` has learned."""
-    # What a subclass has noted for itself is no attribute that ours states, and stays.
-    stated = state_of(type(learner)) or State()
-    for name in (COMMON | stated).rules:
-        if name.endswith("_") or (name.startswith("_") and name in stated.rules):
-            vars(learner).pop(name, None)
+    for name in _learned_names(type(learner)):
+        vars(learner).pop(name, None)
+
+
+@cache
+def _learned_names(cls: type) -> tuple[str, ...]:
+    """The attributes that a class states to be learned; what a subclass has noted for itself is none, and stays."""
+    stated = (state_of(cls) or State()).rules
+    return tuple(name for name in (*COMMON.rules, *stated) if name.endswith("_") or (name[0] == "_" and name in stated))
 
 
 #: Who is being fitted, by identity and thread.

@@ -183,15 +183,11 @@ class Deadline:
 
     def __call__(self) -> bool:
         """Whether to stop; `reason` then says why."""
-        if not self.reason:
-            ending = cut_by()
-            self.reason = ending if ending == Ending.INTERRUPTED or self.over else ""
+        if not self.reason and requested():
+            self.reason = Ending.INTERRUPTED
+        elif not self.reason and time.perf_counter() >= self.end:
+            self.reason = Ending.MAX_TIME
         return bool(self.reason)
-
-    @property
-    def over(self) -> bool:
-        """Whether the seconds are over."""
-        return time.perf_counter() >= self.end
 
     def left(self) -> float | None:
         """Seconds left for work inside this one; None for any number of them."""

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError, TooLarge
 from empirisk.kernels import tiles
+from empirisk.kernels.algebra import Product
 from empirisk.kernels.base import MOST_POWERS, Kernel, Term, require_positive, require_whole, text
 from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
@@ -440,31 +441,9 @@ class Anova(Kernel):
             raise TooLarge(f"{self!r} is a sum over {count} groups of columns; lower its order to see them one by one.")
         found = [group for size in sizes for group in combinations(range(len(kernels)), size)]
         return [
-            Term(ColumnProduct([kernels[j] for j in group]), Parts(*(groups[j] for j in group)), group)
+            Term(reduce(Product, (kernels[j] for j in group)), reduce(Parts, (groups[j] for j in group)), group)
             for group in found
         ]
-
-
-class ColumnProduct(Kernel):
-    """The product of one kernel for each of some columns: what a group of columns has in an `Anova`."""
-
-    def __init__(self, kernels: list[Kernel]):
-        self.kernels = kernels
-
-    def between(self, A, B=None, out=None):
-        others = [None] * len(self.kernels) if B is None else B
-        blocks = (kernel.between(a, b) for kernel, a, b in zip(self.kernels, A, others, strict=True))
-        total = reduce(np.multiply, blocks)
-        if out is None:
-            return total
-        out[...] = total
-        return out
-
-    def expression(self, A):
-        return composed("multiply", self.kernels, A)
-
-    def diagonals(self, A):
-        return reduce(np.multiply, (kernel.diagonals(a) for kernel, a in zip(self.kernels, A, strict=True)))
 
 
 def _elementary(parts: Any, order: int, out: NDArray | None) -> NDArray:

@@ -27,16 +27,23 @@ CHUNK = 1024  # rows of a block that is only averaged, so that it never stands i
 class Changed(Wrapper):
     """A kernel whose values change by a number of each of the two items."""
 
-    def change(self, block: NDArray, rows: NDArray, columns: NDArray) -> None:
-        """Change a block in place by the numbers of its rows and columns."""
+    def change(self, values: NDArray, left: NDArray, right: NDArray) -> None:
+        """Change values in place by the numbers of their two items, which are shaped to go with them."""
         raise NotImplementedError
 
     def between(self, A, B=None, out=None):
         items, numbers = A
         others, columns = (None, numbers) if B is None else B
         block = self.child("kernel").between(items, others, out)
-        self.change(block, numbers, columns)
+        for some in slices(len(block), ROWS):
+            self.change(block[some], numbers[some, None], columns)
         return block
+
+    def diagonals(self, A):
+        items, numbers = A
+        values = self.child("kernel").diagonals(items)
+        self.change(values, numbers, numbers)
+        return values
 
     def pack(self, A):
         items, numbers = A
@@ -77,16 +84,11 @@ class Times(Changed):
             )
         return Parts(items, factors)
 
-    def change(self, block, rows, columns):
-        _multiply(block, rows, columns)
+    def change(self, values, left, right):
+        values *= (left * right).astype(values.dtype)  # a symmetric block stays so to the last bit
 
     def expression(self, A):
         return composed("times_rows", self.parts, A.groups[:1], rows=A.groups[1])
-
-    def diagonals(self, A):
-        items, factors = A
-        values = self.child("kernel").diagonals(items)
-        return (values * factors**2).astype(values.dtype)
 
     def term_diagonals(self, A):
         items, factors = A
@@ -352,17 +354,11 @@ class Centred(Changed):
         items = self.child("kernel").prepare(X)
         return Parts(items, self._means(items) - self.mean_ / 2)
 
-    def change(self, block, rows, columns):
-        for some in slices(len(block), ROWS):
-            block[some] -= np.add.outer(rows[some], columns).astype(block.dtype)
+    def change(self, values, left, right):
+        values -= (left + right).astype(values.dtype)
 
     def expression(self, A):
         return composed("less_rows", self.parts, A.groups[:1], rows=A.groups[1])
-
-    def diagonals(self, A):
-        items, means = A
-        values = self.child("kernel").diagonals(items)
-        return (values - 2 * means).astype(values.dtype)
 
     def term_diagonals(self, A):
         items, means = A

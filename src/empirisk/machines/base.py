@@ -30,7 +30,7 @@ from empirisk.fits.unlearned import Unlearned, reason_of_zeros
 from empirisk.linalg.design import Design
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
-from empirisk.names import Estimator
+from empirisk.names import Estimator, names_of
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import learns_with_machine
 from empirisk.stop import Deadline, closing, cut_by, interruptible, requested
@@ -175,7 +175,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
                 problems, fits = self._minimised(problems, run, last)
             self._keep(problems, fits, C)
         reporter.end()
-        scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False) and choice.is_given(self.C)
+        kind: type = type(self)
+        scaled = not problems[0].penalty.zero and "C" in names_of(kind) and choice.is_given(self.C)
         warn_unless_converged(self.certificate_, type(self).__name__, scaled)
         if not isinstance(self.C, Constraint):  # whose radius says how large the weights may be
             self._tell_of_zeros(reason_of_zeros(problems, fits))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.base import clone
 
 from empirisk import kernels as families
 from empirisk import state
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.kernels.algebra import kind_of, require_one_kind
+from empirisk.kernels.algebra import Scaled, Sum, kind_of, require_one_kind
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.items import Parts, size
+from empirisk.kernels.items import Parts
 from empirisk.maps.implicit import Array, GramDesign
 from empirisk.settings import settings
 
@@ -289,44 +289,34 @@ class SeveralKernels(Kernel):
         self.check()
         return Parts(*(kernel.prepare(X) for kernel in self._members()))
 
+    def _sum(self, A: Parts, all_of_them: bool = False) -> tuple[Kernel, Any]:
+        """The weighted sum of the kernels, without those of no weight, as a kernel, and its items."""
+        members = zip(self.weights, self._members(), A, strict=True)
+        used = [(Scaled(kernel, float(beta)), group) for beta, kernel, group in members if beta > 0 or all_of_them]
+        return reduce(Sum, (kernel for kernel, _ in used)), reduce(Parts, (group for _, group in used))
+
     def between(self, A, B=None, out=None):
-        others = [None] * len(A.groups) if B is None else list(B)
-        total: NDArray | None = None
-        for beta, kernel, a, b in zip(self.weights, self._members(), A, others, strict=True):
-            if beta > 0:
-                block = kernel.between(a, b)
-                block *= block.dtype.type(beta)
-                total = block if total is None else np.add(total, block, out=total)
-        total = np.zeros((size(A), size(A if B is None else B))) if total is None else total
-        if out is None:
-            return total
-        out[...] = total
-        return out
+        kernel, items = self._sum(A)
+        return kernel.between(items, None if B is None else self._sum(B)[1], out)
 
     def diagonals(self, A):
-        members = zip(self.weights, self._members(), A, strict=True)
-        return np.sum([beta * kernel.diagonals(a) for beta, kernel, a in members], axis=0)
+        kernel, items = self._sum(A)
+        return kernel.diagonals(items)
 
     def term_diagonals(self, A):
-        members = zip(self.weights, self._members(), A, strict=True)
-        return np.sum([beta * kernel.term_diagonals(a) for beta, kernel, a in members], axis=0)
+        kernel, items = self._sum(A)
+        return kernel.term_diagonals(items)
 
     def summands(self, A):
         return list(zip(self._members(), A, strict=True))
 
     def linear_part(self, A, beta):
-        members = zip(self.weights, self._members(), A, strict=True)
-        parts = [(weight, kernel.linear_part(a, beta)) for weight, kernel, a in members]
-        known = [weight * part for weight, part in parts if part is not None]
-        return np.sum(known, axis=0) if known else None
+        kernel, items = self._sum(A, all_of_them=True)
+        return kernel.linear_part(items, beta)
 
     def terms(self, A):
-        members = zip(self.weights, self._members(), A, strict=True)
-        return [
-            term._replace(factor=float(weight) * term.factor)
-            for weight, kernel, group in members
-            for term in kernel.terms(group)
-        ]
+        kernel, items = self._sum(A, all_of_them=True)
+        return kernel.terms(items)
 
     def learn_with(self, problems: list[Problem], run: SolverRun) -> tuple[list[Problem], list[Fit]]:
         """Learn the weights together with the machine whose problems these are."""

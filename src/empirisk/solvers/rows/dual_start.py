@@ -78,10 +78,11 @@ def best_intercept(problem: Problem, products: Array, *around: float) -> float:
 
     # What the sum of all slopes is off by, with digits to spare.
     rounding = 1e-13 * (float(problem.scale.sum()) + abs(problem.tilt))
+    y, scale, f, fixed = problem.y, problem.scale, products, problem.tilt
 
     def slope(b: float) -> float:
         # No product of vectors: starting its threads takes longer than the sum.
-        total = float(np.sum(problem.scale * problem.loss.derivative(problem.y, products + b))) + problem.tilt
+        total = float(np.sum(scale * problem.loss.derivative(y, f + b))) + fixed
         return total if abs(total) > rounding else 0.0
 
     # An open end stands as 1e100 and more, and says nothing of b.
@@ -90,6 +91,11 @@ def best_intercept(problem: Problem, products: Array, *around: float) -> float:
     # The first reach only saves doublings: a millionth of the value, of 1e-6 where that is zero.
     reach = max(right - left, 1e-6 * max(abs(left), abs(right), 1e-6))
     left, right = _bracket(slope, left, right, reach)
+    # Slopes rise with b: those that are equal at both ends are fixed between them, and few others are left.
+    low, high = (scale * problem.loss.derivative(y, f + b) for b in (left, right))
+    moving = np.flatnonzero(low != high)
+    fixed += float(np.sum(low)) - float(np.sum(low[moving]))
+    y, scale, f = y[moving], scale[moving], f[moving]
     first = _threshold(lambda b: slope(b) >= 0, left, right)
     last = first if slope(first[1]) > 0 else _threshold(lambda b: slope(b) > 0, first[0], right)
     if slope(left) == 0 or slope(right) == 0:
