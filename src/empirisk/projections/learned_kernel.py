@@ -43,7 +43,7 @@ GRADIENT_ROWS = 4096
 #: Rows of a block of the gradients.
 ROWS = 256
 #: Rounds without a smaller loss after which the others are not tried.
-PATIENCE = 2
+STALL_ROUNDS = 2
 #: The share of the time in which the metric is learned; the rest is for the last fit.
 LEARNING_SHARE = 0.6
 
@@ -281,7 +281,7 @@ class MetricRounds:
             if loss < self.losses[self.chosen] or len(self.losses) == 1:
                 self.chosen, best = len(self.losses) - 1, current
             tried = len(self.losses) - 1
-            if self.stopped or tried == self.kernel.rounds or tried - self.chosen == PATIENCE:
+            if self.stopped or tried == self.kernel.rounds or tried - self.chosen == STALL_ROUNDS:
                 break
             root = _next_root(current, trained, [fit.point for fit in fits])
             if root is None:  # f is constant
