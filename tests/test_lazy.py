@@ -1,7 +1,10 @@
 """Lazy attributes: computed once, kept, and never waited for."""
 
+import gc
 import threading
 from pathlib import Path
+
+import pytest
 
 import empirisk as er
 from empirisk.lazy import lazy
@@ -47,3 +50,15 @@ def test_instances_do_not_wait_for_each_other():
 def test_no_lock_of_a_class_is_left():
     sources = Path(er.__file__).parent.rglob("*.py")
     assert [file.name for file in sources if "import cached_property" in file.read_text()] == []
+
+
+def test_an_import_leaves_garbage_collection_as_it_was():
+    for collecting in (True, False):
+        gc.enable() if collecting else gc.disable()
+        try:
+            assert er._imported("empirisk.lazy").lazy is lazy
+            with pytest.raises(ModuleNotFoundError):
+                er._imported("empirisk.no_such_module")
+            assert gc.isenabled() is collecting
+        finally:
+            gc.enable()

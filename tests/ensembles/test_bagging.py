@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import empirisk as er
+from empirisk.contract.outputs import judged_numbers, squared_errors
 from empirisk.contract.resample import Groups
 from empirisk.ensembles import bagging
 from empirisk.errors import EmpiriskError
@@ -306,3 +307,9 @@ def test_a_failed_fit_leaves_the_bag_as_it_was(classes):
 def test_a_target_whose_squares_overflow_is_refused():
     with pytest.raises(EmpiriskError, match="y holds numbers beyond 1e"):
         er.BaggingRegressor(n_estimators=2).fit(np.arange(6.0)[:, None], [0.0, 0.0, 0.0, 0.0, 0.0, 1e200])
+
+
+def test_errors_whose_squares_are_beyond_all_numbers_are_infinite_and_no_warning():
+    """Warnings are errors here: a row of 1e200 that a ridge has not seen is predicted that far away."""
+    assert squared_errors(np.array([[1e200], [1.0]]), np.zeros(2)).tolist() == [np.inf, 1.0]
+    assert judged_numbers(np.array([[1e200], [1.0]]), np.array([0.0, 1.0]), np.ones(2)) == (np.inf, -np.inf)

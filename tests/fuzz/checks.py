@@ -63,6 +63,8 @@ ESSENCES: dict[type, Essence] = {
 }
 #: Components of the rows that are fuzzed, those of the maps of them included.
 NO_VARIANCE = np.zeros(512)
+#: The share of all weight with which a row has a say in directions, which are known to half of the digits.
+COUNTING = 1e-8
 #: What a hard margin may miss in a row.
 SEPARATED = 1e-6
 #: Rounding of sums of squares, with digits to spare.
@@ -279,8 +281,10 @@ def _squares(case: Case, machine: Any) -> float:
 def _is_finite(case: Case, outcome: Outcome) -> Iterator[Finding]:
     answers = _answers(outcome.machine, case.X)
     if isinstance(outcome.machine, er.PCA) and case.weights is not None:
-        # Rows that did not count may lie off the directions along which the others vary: their density is zero.
-        answers = answers[np.asarray(case.weights, dtype=float) > 0]
+        # Rows that did not count, or less than the rounding of sums of squares, may lie off the directions along which
+        # the others vary: their density is zero.
+        weights = np.asarray(case.weights, dtype=float)
+        answers = answers[weights > COUNTING * weights.sum()]
     if answers.dtype.kind == "f" and not np.all(np.isfinite(answers)):
         yield "not finite", f"answers such as {answers[~np.isfinite(answers)].flat[0]}"
     for name in ("coef_", "intercept_", "dual_coef_"):
@@ -478,7 +482,10 @@ def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     refused = not other.fitted and _is_sentence(other.error) and ("parse" in words or "csr" in words) and not was_thin
     # Single precision is kept for dense rows alone where a map goes through trigonometric functions.
     # Trigonometric functions of large numbers know no digit of what their rounding moves by a period.
-    if not (_learns_from_rows(case) or refused or _waves(case.machine)) and X.dtype != np.float32:
+    # Whole numbers are as far from several centres: the rounding of distances, which sparse rows take from products,
+    # decides for one of them, and so between local minima.
+    tied = isinstance(case.machine, er.KMeans) and np.array_equal(X, np.rint(X.astype(float)))
+    if not (_learns_from_rows(case) or refused or _waves(case.machine) or tied) and X.dtype != np.float32:
         yield from _objective_is_that_of(replace(case, X=thin), outcome, other, "format", _decided(case, outcome))
 
 

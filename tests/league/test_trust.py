@@ -16,6 +16,8 @@ from empirisk.league.judge import metric_for, rare_threshold
 from empirisk.league.request import Request
 from empirisk.league.split import plan, rare_class
 from empirisk.league.unsupervised import describe
+from empirisk.report.machine import coefficients
+from empirisk.report.terms import terms_of
 from empirisk.service.fields import Fields
 from empirisk.tables.reading.sniff import without_title
 
@@ -240,3 +242,19 @@ def test_clusters_are_told_in_units_and_not_made_by_dates_of_entry():
     assert len(found.clusters) == 3
     assert all(words.startswith(("income ", "age ")) for one in found.clusters for words in one.words)
     assert "They look at income, age alone." in found.summary()
+
+
+# --- explanations --------------------------------------------------------------------------------------------------
+
+
+def test_effects_of_columns_that_go_together_are_told_with_care_and_bars_have_signs():
+    x = random.normal(size=300)
+    table = {"size": x, "weight": x + random.normal(size=300) / 5, "age": random.normal(size=300)}
+    table["sold"] = np.where(x - table["age"] + random.normal(size=300) / 2 > 0, "yes", "no")
+    found = er.learn(table, "sold", machines=["logistic"])
+    page = found.report().page
+    assert "With care: size and weight (+0.9" in page
+    assert "How it says yes: a weighted sum of the columns" in page
+    weights = coefficients(found, terms_of(found.model))[0]
+    assert {cell.bar > 0 for _, cell, _ in weights.rows} == {True, False}
+    assert all((cell.bar > 0) == (cell.key > 0) for _, cell, _ in weights.rows)

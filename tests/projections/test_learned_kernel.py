@@ -187,3 +187,9 @@ def test_a_kernel_is_learned_where_the_ridge_is_below_the_rounding_of_products()
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y, sample_weight=np.full(20, 1e30))
     assert machine.predict(X) == pytest.approx(np.full(20, y.mean()), rel=1e-3)
+
+
+def test_targets_that_are_all_equal_teach_no_metric_and_warn_of_nothing():
+    machine = er.SVR(features=er.LearnedKernel(metric="diagonal", rounds=1), fit_intercept=False)
+    machine.fit(X[:20], np.full(20, 1e9))
+    np.testing.assert_array_equal(machine.features_.root_, np.ones(4))

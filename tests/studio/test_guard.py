@@ -2,6 +2,11 @@
 
 import http.client
 import json
+import signal
+import subprocess
+import sys
+import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -64,3 +69,26 @@ def test_large_and_broken_bodies(studio):
     connection.request("POST", "/playground/fit", b"{", cookie)
     assert connection.getresponse().status == 400
     connection.close()
+
+
+@pytest.mark.long
+def test_the_command_prints_an_address_that_opens_a_table(tmp_path):
+    """On the loopback alone, worth one visit, and ended by Ctrl-C."""
+    words = [sys.executable, "-m", "empirisk", "studio", "iris", "--no-browser"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        line = next(line for line in process.stdout if "token=" in line)
+        address = urlsplit(line.split()[-1])
+        assert (address.hostname, address.fragment) == ("127.0.0.1", "table=iris")
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                status, headers, _ = ask(address.port, f"/?{address.query}")
+                break
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        assert status == 303
+        assert ask(address.port, "/", {"Cookie": headers["set-cookie"].partition(";")[0]})[0] == 200
+        assert ask(address.port, f"/?{address.query}")[0] == 403
+        process.send_signal(signal.SIGINT)
+        process.wait(30)

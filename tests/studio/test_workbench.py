@@ -123,6 +123,11 @@ def test_what_is_noticed_is_told_in_the_words_of_the_page(visitor):
     assert any("equal a training row in every column" in warning for warning in copies)
 
 
+def test_other_users_do_not_enter_the_folder(visitor, parent):
+    visitor.ask("/upload?name=own.csv", b"a,b\n1,2\n")
+    assert (parent / "empirisk-studio").stat().st_mode & 0o077 == 0
+
+
 def test_no_path_of_a_client_is_opened(visitor, parent):
     for name in ("/etc/passwd", "../secret.csv", "tables/../../x.csv"):
         assert visitor.refused("/table", {"name": name})[0] == 404
@@ -234,11 +239,11 @@ def test_stop_and_kill_and_restart(tmp_path):
 
 def test_what_the_studio_is_started_with(tmp_path):
     assert open_source(tmp_path, None)[1] == ""
-    table = tmp_path / "a b.csv"
+    table = tmp_path / "a b&c.csv"
     table.write_text("x,y\n1,2\n")
     folder, start = open_source(tmp_path, table)
-    assert start == "#table=a b.csv"
-    assert folder.table("a b.csv") == str(table)
+    assert start == "#table=a%20b%26c.csv"
+    assert folder.table("a b&c.csv") == str(table)
     model = tmp_path / "iris.model"
     er.save(er.learn("iris", machines=["centroid"]).model, model)
     folder, start = open_source(tmp_path, model)

@@ -34,8 +34,8 @@ def command(
     announced: list[str] = []
 
     def announce(address: str) -> None:
-        announced.append(address)
-        say(f"Open {address}" if len(announced) == 1 else f"Another browser may open {address}")
+        announced.append(f"{address}{start}")
+        say(f"{'Another browser may open' if announced[1:] else 'Open'} {announced[-1]}")
 
     with socket.socket() as listener:
         if sys.platform != "win32":  # there two programs could take the same port
@@ -46,6 +46,6 @@ def command(
             raise EmpiriskError(f"port={port} is taken ({error.strerror}); choose another, or 0.") from error
         app = make_studio(listener.getsockname()[1], announce, folder)
         if browser:
-            webbrowser.open(f"{announced[0]}{start}")
+            webbrowser.open(announced[0])
         say("Ctrl-C ends the studio.")
         uvicorn.Server(uvicorn.Config(app, log_level="warning", **OPTIONS)).run([listener])

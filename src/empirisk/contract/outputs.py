@@ -43,9 +43,15 @@ def like(answers: Array, several: bool) -> Array:
     return answers if several else answers[:, 0]
 
 
+def squared(errors: Array) -> Array:
+    """The squares; infinity where they are beyond all numbers."""
+    with np.errstate(over="ignore"):
+        return errors**2
+
+
 def squared_errors(answers: Array, y: NDArray) -> Array:
     """The squared error of each row, the mean over its outputs."""
-    return ((answers - as_columns(y)) ** 2).mean(axis=1)
+    return squared(answers - as_columns(y)).mean(axis=1)
 
 
 def judged_numbers(answers: Array, y: NDArray, weights: Array) -> tuple[float, float]:
@@ -58,7 +64,7 @@ def judged_numbers(answers: Array, y: NDArray, weights: Array) -> tuple[float, f
         return np.nan, np.nan
     some = weights > 0
     share, y, answers = weights[some] / weights[some].sum(), as_columns(y)[some], answers[some]
-    errors, spreads = share @ (answers - y) ** 2, share @ (y - share @ y) ** 2
+    errors, spreads = share @ squared(answers - y), share @ squared(y - share @ y)
     scores = 1.0 - errors[spreads > 0] / spreads[spreads > 0]
     return float(errors.mean()), float(scores.mean()) if len(scores) else np.nan
 

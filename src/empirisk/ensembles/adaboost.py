@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,14 +33,6 @@ from empirisk.trees.exact.describe import SLACK
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.table_columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.tree import TreeClassifier
-
-
-class Learner(Protocol):
-    """Fits a weak machine to the same rows again and again, with other weights."""
-
-    def fit(self, weights: Array, seed: int) -> tuple[Any, NDArray[np.int64]]:
-        """A machine for these weights, and the class numbers that it gives the rows."""
-        ...
 
 
 class AnyLearner:
@@ -88,6 +80,10 @@ class AdaBoostWork:
     scores: Array
     rounds: list[tuple] = field(default_factory=list)
     bound: float = 1.0
+
+
+#: What fits a weak machine to the same rows again and again, with other weights.
+Learner = AnyLearner | TreeLearner
 
 
 def said_by_nodes(nodes: Nodes, X: Array) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ announces, so nothing in it is ever evaluated.
 
 import math
 from collections.abc import Sequence
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,20 +89,8 @@ def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) 
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 
-class Source(Protocol):
-    """Where the arrays of a tree come from; those that were read are kept, so that unused ones can be reported."""
-
-    def get(self, number: int, kind: str, shape: list[int], fortran: bool) -> NDArray[Any]:
-        """The array of a number, which is of this type, shape and order, and cannot be changed."""
-        ...
-
-    def unused(self) -> str | None:
-        """The name of an array of the file that the tree does not use."""
-        ...
-
-
 class Stored:
-    """The arrays in the members of an opened file."""
+    """The arrays in the members of an opened file; those that were read are kept, so that unused ones can be told."""
 
     def __init__(self, reader: Reader):
         self._reader = reader
@@ -130,6 +118,10 @@ class ArraysToSave:
 
     def unused(self) -> None:
         return None
+
+
+#: Where the arrays of a tree come from.
+Source = Stored | ArraysToSave
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -153,9 +153,9 @@ class Contest:
         """Say so; what those who come later need is now being compiled too."""
         self.tell(f"{self._doing}: compiling, once")
         if not self._precompile.asked:
-            # Where time is short, the first ones are compiled here meanwhile; else the last are needed last.
+            # Where time is short, the first ones are compiled here meanwhile, and share their loops with the next.
             waiting = self.schedule.waiting
-            order = sorted(waiting, key=lambda one: one.early) if self.budget.limited else waiting[::-1]
+            order = sorted(waiting, key=lambda one: -one.turn) if self.budget.limited else waiting[::-1]
             names = [(one.name, one.codes) for one in order]
             folds: Any = self.schedule.seen[-1]
             parts = {

@@ -32,7 +32,7 @@ NOT_CACHED = ("network",)
 #: Rows that machines are fitted to, as many as the landmarks of a Nystrom map at least.
 ROWS = 400
 #: Added to the niceness of a process, so that the contest comes first.
-NICENESS = 10
+NICENESS = 5
 
 
 class PrecompileProcesses:

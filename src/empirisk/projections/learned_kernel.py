@@ -34,6 +34,8 @@ METRICS = ("full", "diagonal")
 LEAVE_ONE_OUT_ROWS = 2000
 #: One of so many different rows is held out where leave-one-out has no closed form or costs too much.
 FOLDS = 5
+#: The inverse of a smaller number is none.
+VANISHING = 1e-300
 #: Rows below which nothing is held out, and the metric stays Euclidean.
 FEWEST = 20
 #: Rows at which gradients are taken: a mean of d x d matrices over more of them hardly changes.
@@ -41,7 +43,7 @@ GRADIENT_ROWS = 4096
 #: Rows of a block of the gradients.
 ROWS = 256
 #: Rounds without a smaller loss after which the others are not tried.
-PATIENCE = 2
+STALL_ROUNDS = 2
 #: The share of the time in which the metric is learned; the rest is for the last fit.
 LEARNING_SHARE = 0.6
 
@@ -279,7 +281,7 @@ class MetricRounds:
             if loss < self.losses[self.chosen] or len(self.losses) == 1:
                 self.chosen, best = len(self.losses) - 1, current
             tried = len(self.losses) - 1
-            if self.stopped or tried == self.kernel.rounds or tried - self.chosen == PATIENCE:
+            if self.stopped or tried == self.kernel.rounds or tried - self.chosen == STALL_ROUNDS:
                 break
             root = _next_root(current, trained, [fit.point for fit in fits])
             if root is None:  # f is constant
@@ -380,14 +382,18 @@ def _next_root(kernel: LearnedKernel, problems: list[Problem], points: list[Poin
     # Targets in units of their standard deviation: several count alike. Those of the same rows share the slopes.
     outputs: dict[int, tuple[Problem, list[Array]]] = {}
     for problem, point in zip(problems, points, strict=True):
-        scaled = point.w.reshape(len(point.w), -1) / _deviation(problem)
-        outputs.setdefault(id(problem.design), (problem, []))[1].append(scaled)
+        deviation = _deviation(problem)
+        if deviation > 0:  # targets that are all equal teach nothing
+            scaled = point.w.reshape(len(point.w), -1) / deviation
+            outputs.setdefault(id(problem.design), (problem, []))[1].append(scaled)
+    if not outputs:
+        return None
     total = np.sum([_outer_products(kernel, first, np.hstack(own)) for first, own in outputs.values()], axis=0)
     root = kernel.root_
     # By the chain rule: f is learned in the coordinates of x times the root.
     total = root[:, None] * total * root if root.ndim == 1 else root @ total @ root
     trace = float(np.trace(total))
-    if not 0 < trace < np.inf:
+    if not VANISHING < trace < np.inf:
         return None
     total *= len(total) / trace
     if kernel.metric == "diagonal":
@@ -398,11 +404,12 @@ def _next_root(kernel: LearnedKernel, problems: list[Problem], points: list[Poin
 
 
 def _deviation(problem: Problem) -> float:
-    """The standard deviation of the targets of a regression; 1 for margins and classes."""
+    """The standard deviation of the targets of a regression, 0 where it is rounding; 1 for margins and classes."""
     if problem.classes or problem.loss.margin_form:
         return 1.0
     share = problem.weights / problem.weights.sum()
-    return max(float(share @ (problem.y - share @ problem.y) ** 2) ** 0.5, np.finfo(float).tiny)
+    found = float(share @ (problem.y - share @ problem.y) ** 2) ** 0.5
+    return found if found > 16 * np.finfo(float).eps * float(np.abs(problem.y).max()) else 0.0
 
 
 def _outer_products(kernel: LearnedKernel, problem: Problem, coefficients: Array) -> Array:

@@ -24,8 +24,8 @@ from empirisk.settings import require
 from empirisk.validation import available_if
 
 WAYS = ("weights", "subsample", "upsample")
-#: Rows that may be drawn with jitter for any table, and for each row of a long one: more take minutes.
-MOST_DRAWN, MOST_COPIES = 1_000_000, 10
+#: Rows that may be drawn with jitter for any table, and for each row of a long one: what heavy rows stand for is long.
+MOST_DRAWN, MOST_COPIES = 100_000, 10
 
 
 def _keeps_decisions(around: Any) -> bool:

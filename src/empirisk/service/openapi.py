@@ -64,9 +64,9 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
 
 
 def example_row(model: TableModel) -> dict[str, Any]:
-    """A row that was learned from; of an older model the middle of each range, and the most frequent words."""
+    """A row that was learned from, numbers rounded; where it is not known the middle of a range, and frequent words."""
     usual = {column.name: column.type.example(column, levels(model, column.name)) for column in model.asked.used}
-    return {name: model.example.get(name) if model.example else value for name, value in usual.items()}
+    return {name: model.example.get(name, value) for name, value in usual.items()}
 
 
 def levels(model: TableModel, name: str) -> list[str]:

@@ -299,11 +299,11 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         groups = np.unique(member[train], return_inverse=True)[1] if draws else member
         copies = _counts(times[train])
         rounds = Rounds(X[train], binning, objective, copies, plan, groups, random)
-        jury = None
+        judge = None
         if held.any():
             scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
-            jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
-        return BoostingWork(rounds, jury)
+            judge = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
+        return BoostingWork(rounds, judge)
 
     def _boost(self, work: BoostingWork, deadline: Deadline, watch_data: dict[str, Any]) -> bool:
         """Add rounds, and keep what they have found; whether all were added."""

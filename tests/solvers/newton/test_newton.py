@@ -1,8 +1,11 @@
 """Newton's method: a start on part of the rows, factors that are kept, and what a watch remembers of a proof."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk import certificate, losses, penalties
@@ -154,3 +157,17 @@ def test_steps_that_crawl_end(share, ends):
     descend(course, course.at(Point(np.full(3, 1e9), 1e9)))
     assert watch.status == (Ending.STALLED if ends else Ending.CONVERGED)
     assert (watch.iterations == ends) if ends else watch.iterations > newton.CRAWL_STEPS
+
+
+@pytest.mark.parametrize("penalty", [er.penalties.GroupL1(), er.penalties.ElasticNet(1.0)], ids=str)
+def test_proximal_newton_ends_where_its_model_has_no_digits(penalty):
+    """A Hessian of 1e12 beside slopes of one: steps that went uphill promised less than nothing, round after round."""
+    X, y = np.full((2, 1), 1e6), [1.38, 0.34]
+    machine = er.Regressor(
+        loss=er.losses.Quantile(0.85), penalty=penalty, C=100.0, fit_intercept=False, solver=er.solvers.ProximalNewton()
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.set_params(tol=1e-10, max_time=20.0).fit(X, y, sample_weight=[3, 2])
+    assert machine.certificate_.status != "max_time"
+    assert machine.certificate_.iterations < 1000

@@ -204,7 +204,7 @@ class ProximalNewtonCourse:
             if stalled > STALL_STEPS + 1:
                 self.proofs(self.point(place))
                 watch.status = watch.status or Ending.STALLED
-            if watch.status:
+            if watch.must_stop():
                 return self.proofs.best(self.point(place))
             centre, w, b = place.kept[0], place.w, place.b
             tau /= SHARPER if place.off > 0.1 * goal else 1.0
@@ -270,7 +270,8 @@ class ProximalNewtonCourse:
         slope = float(gradient @ w + constant @ b) if self.problem.intercept else float(gradient @ w)
         w = w.reshape(place.w.shape)
         slope += self._penalty_slope(place.w, w)
-        return ProximalDirection(w, b if self.problem.classes else float(b[0]), -slope)
+        # Where the model has no digits left its minimum may lie uphill: then nothing is promised.
+        return ProximalDirection(w, b if self.problem.classes else float(b[0]), max(-slope, 0.0))
 
     def _penalty_slope(self, w: Array, step: Array) -> float:
         penalty = self.problem.penalty

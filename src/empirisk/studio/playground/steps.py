@@ -16,7 +16,7 @@ from empirisk.certificate import verify
 from empirisk.errors import Unsuitable
 from empirisk.plots.fits import dual_sizes, replay
 from empirisk.plots.scenes import spread
-from empirisk.studio.playground.fitting import SECONDS, at_most, error, is_convex
+from empirisk.studio.playground.fitting import SECONDS, at_most, error, fit, is_convex
 from empirisk.studio.playground.picture import nearest, picture
 from empirisk.studio.playground.question import Question
 
@@ -161,10 +161,13 @@ def _trees(question: Question, word: str = "trees: {}") -> list[Step]:
 def _merges(question: Question) -> list[Step]:
     """Clusters that merge, from many down to as many as are asked for."""
     X, _ = question.data()
-    last = question.machine().n_clusters
-    counts = last + spread(max(len(X) - last, 0) + 1, MOST_STEPS // 2)
-    steps = _refitted(question, "n_clusters", counts[::-1].tolist(), "{} clusters")
-    return [Step(step.label, {"clusters": float(k)}, step.draw) for step, k in zip(steps, counts[::-1], strict=True)]
+    last, heights = question.machine().n_clusters, [0.0, *fit(question).machine.distances_]
+    counts = (last + spread(max(len(X) - last, 0) + 1, MOST_STEPS // 2))[::-1].tolist()
+    steps = _refitted(question, "n_clusters", counts, "{} clusters")
+    return [
+        Step(step.label, {"distance of the last merge": float(heights[len(X) - k])}, step.draw)
+        for step, k in zip(steps, counts, strict=True)
+    ]
 
 
 def _half_steps(question: Question) -> list[Step]:

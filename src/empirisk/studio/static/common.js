@@ -114,7 +114,7 @@ function drawChart(svg, {series, dots = [], at = null, log = false, label = "", 
       parts.push(make("svg:text", {x: left - 6, y: toY(tick) + 4, "text-anchor": "end"}, digits(tick)));
       parts.push(make("svg:line", {class: "axis", x1: left, x2: width - right, y1: toY(tick), y2: toY(tick)}));
     }
-    const names = series.filter(one => one.name).flatMap(one => [make("svg:tspan", {style: `fill:${one.colour}`, "font-weight": 600}, `${one.dash ? "╌" : "━"} ${one.name}`), "   "]);
+    const names = series.filter(one => one.name).flatMap(one => [make("svg:tspan", {style: `fill:${asInk(one.colour)}`, "font-weight": 600}, `${one.dash ? "╌" : "━"} ${one.name}`), "   "]);
     parts.push(make("svg:text", {x: width - right, y: height - 3, "text-anchor": "end"}, label));
     if (names.length) parts.push(make("svg:text", {x: left, y: height - 3, "xml:space": "preserve"}, names));
     if (yLabel) parts.push(make("svg:text", {x: left, y: up - 5}, yLabel));
@@ -129,6 +129,9 @@ function drawChart(svg, {series, dots = [], at = null, log = false, label = "", 
   svg.replaceChildren(...parts);
   return {xOf: pixel => xLow + (pixel - left) / (width - left - right) * (xHigh - xLow)};
 }
+
+/** A colour of a line, dark enough (or light, on dark paper) to be read as text. */
+export const asInk = colour => `color-mix(in srgb, ${colour} 70%, var(--ink))`;
 
 /** An interval as a bar with its value as a line, on a track that reaches from `low` to `high`. */
 export function interval(value, [from, to], [low, high], words) {

@@ -164,10 +164,12 @@ export class Plane {
   centres(c, {centres}) {
     centres.forEach((place, k) => {
       const [x, y] = this.toPixel(place);
-      for (const [width, colour] of [[7, this.paper], [3.5, this.colours[k % 8]]]) {
+      c.lineCap = "round";
+      for (const [width, colour] of [[11, this.paper], [8, this.ink], [4, this.colours[k % 8]]]) {
         c.strokeStyle = colour; c.lineWidth = width; c.beginPath();
-        c.moveTo(x - 8, y - 8); c.lineTo(x + 8, y + 8); c.moveTo(x - 8, y + 8); c.lineTo(x + 8, y - 8); c.stroke();
+        c.moveTo(x - 9, y - 9); c.lineTo(x + 9, y + 9); c.moveTo(x - 9, y + 9); c.lineTo(x + 9, y - 9); c.stroke();
       }
+      c.lineCap = "butt";
     });
   }
 

@@ -1,6 +1,6 @@
 // The playground: points, controls, and everything that is known of the machine, redrawn at every change.
 import {encode, decode} from "./address.js";
-import {ask, byId, chart, choices, clearChart, copy, digits, interval, make, percent} from "./common.js";
+import {asInk, ask, byId, chart, choices, clearChart, copy, digits, interval, make, percent} from "./common.js";
 import {Plane} from "./plane.js";
 
 const PLAY = "M2 1l10 6-10 6z", PAUSE = "M2 1h4v12H2zM8 1h4v12H8z", FORWARD = "M1 1l8 6-8 6zM10 1h3v12h-3z", BACK = "M13 1L5 7l8 6zM1 1h3v12H1z";
@@ -126,6 +126,7 @@ function errors(answer) {
 }
 
 function certificate(answer) {
+  byId("certificate-card").hidden = !answer;
   const rows = [], proof = answer?.certificate, add = (name, value) => rows.push(make("dt", {}, name), make("dd", {}, value));
   byId("certificate-card").querySelector("h2").textContent = proof ? "Certificate" : "Facts";
   if (proof) {
@@ -238,7 +239,7 @@ async function go(number) {
   byId("step").setAttribute("aria-valuetext", film_.labels[at]);
   const x = film_.labels.map((_, k) => k), colours = ["var(--mark)", "var(--c5)"];
   const series = Object.entries(film_.curves).map(([name, y], k) => ({x, y, colour: colours[k], name}));
-  const values = series.map(one => make("b", {style: `color:${one.colour}`}, `${one.name} ${digits(one.y[at], 4)}`));
+  const values = series.map(one => make("b", {style: `color:${asInk(one.colour)}`}, `${one.name} ${digits(one.y[at], 4)}`));
   byId("step-label").replaceChildren(film_.labels[at], make("br"), ...values);
   if (!series.length) return;
   chart(byId("film"), {series, at, axes: false, height: 51});
@@ -314,10 +315,11 @@ function swatches() {
 }
 
 function datasets() {
-  byId("datasets").replaceChildren(...about.datasets[state.task].map(name => make("button", {type: "button", "data-name": name, onclick: () => { view.seed += 1; if (view.dataset === null) { byId("noise").value = .2; byId("count").value = 150; outputs(); } load(name); }}, name)));
+  byId("datasets").replaceChildren(...about.datasets[state.task].map(name => make("button", {type: "button", "data-name": name, onclick: () => { view.seed += 1; load(name); }}, name)));
 }
 
 async function load(name) {
+  if (byId("count").disabled) { byId("noise").value = .2; byId("count").value = 150; outputs(); }  // after points by hand
   const wanted = {task: state.task, name, count: Number(byId("count").value), noise: Number(byId("noise").value), seed: view.seed};
   try {
     const found = await ask("/playground/data", wanted);

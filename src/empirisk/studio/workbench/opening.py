@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 from empirisk.errors import EmpiriskError
 from empirisk.files.models import load
@@ -23,7 +24,7 @@ def open_source(parent: Path, source: Path | None) -> tuple[StudioFolder, str]:
         raise EmpiriskError(f"{str(source)!r} does not exist; give a table, or a model that `empirisk learn` wrote.")
     if source.suffix == MODEL:
         return _with_model(StudioFolder(parent), source)
-    return StudioFolder(parent, {source.name: source.absolute()}), f"#table={source.name}"
+    return StudioFolder(parent, {source.name: source.absolute()}), f"#table={quote(source.name, safe='')}"
 
 
 def _with_model(folder: StudioFolder, source: Path) -> tuple[StudioFolder, str]:

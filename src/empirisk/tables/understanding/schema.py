@@ -83,9 +83,13 @@ class Schema:
         return pl.DataFrame([column.convert(given[column.name]) for column in self.used])
 
     def example(self, features: pl.DataFrame) -> dict[str, Any]:
-        """A row of `features` as JSON holds it: the first of those with the fewest missing values."""
+        """A row of `features` as JSON holds it: the first of those with the fewest missing values.
+
+        Numbers are rounded and texts left out, so that whoever sees it is not told the row of a person.
+        """
         row = features[int(features.select(pl.sum_horizontal(pl.all().is_null())).to_series().arg_min() or 0)]
-        return {name: self[name].type.as_json(value) for name, value in row.row(0, named=True).items()}
+        shown = row.select(name for name in row.columns if not self[name].type.wide)
+        return {name: self[name].type.as_json(value) for name, value in shown.row(0, named=True).items()}
 
     def to_json(self) -> str:
         """The schema as JSON text."""

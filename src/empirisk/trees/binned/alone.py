@@ -127,11 +127,8 @@ def find_split(growth, several, node):
         node.count = weight
     else:
         own, _ = score_of(node.sum, state, node.lowest, node.highest)
-        heaviest = node.start  # a row without curvature is like any other
+        first, times = float(packed[node.start] >> HALF), packed[node.start] & LOW
         for k in range(node.start + 1, node.stop):
-            heaviest = k if packed[k] & LOW > packed[heaviest] & LOW else heaviest
-        first, times = float(packed[heaviest] >> HALF), packed[heaviest] & LOW
-        for k in range(node.start, node.stop):
             often = packed[k] & LOW
             pure &= 2.0 * abs((packed[k] >> HALF) * float(times) - first * often) < times + often
     small = weight < 2 or node.count < 2 * state.least or node.count < state.split

@@ -58,7 +58,7 @@ STATE = np.dtype(
     [(name, np.int64) for name in ("max_depth", "max_leaf_nodes", "max_features", "set_words", "criterion")]
     + [(name, np.float64) for name in ("least", "split", "min_impurity_decrease", "unit")]
     + [(name, np.int64) for name in ("nodes", "words", "waiting", "leaves", "phase", "node", "children", "alive")]
-    + [(name, np.int64) for name in ("child", "chosen", "large", "patience")]
+    + [(name, np.int64) for name in ("child", "chosen", "large", "values_per_call")]
 )
 #: One node: what `empirisk.trees.nodes.Nodes` holds, its range of rows, the split found for it, what gains this close
 #: are equal, and the factor that makes gains of the scan those of weight times impurity. In the k-th node, ``waiting``
@@ -118,7 +118,7 @@ def grow(growth, slots, labels, y, median, in_left, lane, lanes):
                     return DONE
                 if state.nodes + 2 > len(nodes) or state.words + 2 * state.set_words > len(growth.category_bits):
                     return FULL
-                if looked > state.patience:
+                if looked > state.values_per_call:
                     return PAUSE
                 state.node = pop(state, nodes)
                 described = divide_node(growth, nodes[state.node])
@@ -591,7 +591,7 @@ def _state(limits: TreeLimits, counts: NDArray[np.int32], target: ExactTarget, w
         (int(counts.max()) + 63) // 64,
     )
     state["criterion"], state["unit"] = target.criterion, unit
-    state["large"], state["patience"] = LARGE_NODE, VALUES_PER_CALL
+    state["large"], state["values_per_call"] = LARGE_NODE, VALUES_PER_CALL
     return state
 
 
