@@ -24,6 +24,7 @@ MACHINES = {
     "logistic": (er.LogisticRegression(), "label"),
     "hinge": (er.SVM(C=1e-3, tol=1e-4), "label"),
     "k-means, 10": (er.KMeans(10, random_state=0, max_iter=10), None),
+    "boosting, 5": (er.BoostingClassifier(n_estimators=5), "label"),
 }
 
 
@@ -46,6 +47,12 @@ def fitted(machine, X, y) -> tuple[float, int]:
     return time.perf_counter() - begin, DaskCluster.received_in_all - before
 
 
+def learned(machine) -> np.ndarray:
+    """What a fit has found."""
+    found = vars(machine)
+    return found["packed_"]["slot"] if "packed_" in found else found.get("coef_", found.get("cluster_centers_"))
+
+
 def run() -> None:
     from distributed import Client, LocalCluster
 
@@ -58,13 +65,13 @@ def run() -> None:
             _, fewer = fitted(machine, half[0], half[1][target])
             X, targets = table(ROWS)
             seconds, received = fitted(machine, X, targets[target])
-            weights = getattr(machine, "coef_", getattr(machine, "cluster_centers_", None)).copy()
+            before = learned(machine).copy()
             victim = next(iter(client.run(os.getpid).values()))
             killer = threading.Timer(seconds / 3, os.kill, (victim, signal.SIGKILL))
             killer.start()
             again, _ = fitted(machine, X, targets[target])
             killer.join()
-            same = np.array_equal(weights, getattr(machine, "coef_", getattr(machine, "cluster_centers_", None)))
+            same = np.array_equal(before, learned(machine))
             print(
                 f"  {name:<12} {seconds:7.2f} s   {received / 1e6:7.3f} MB to the client, {fewer / 1e6:.3f} MB of half "
                 f"the rows   with a worker killed {again:7.2f} s, {'the same bits' if same else 'OTHER BITS'}"

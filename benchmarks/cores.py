@@ -2,8 +2,10 @@
 
 ``python -m benchmarks cores`` runs every row, ``EMPIRISK_BENCH_SHARE=0.2`` on that share of the data's rows,
 ``EMPIRISK_BENCH_ROWS=logistic,hinge`` those alone, ``EMPIRISK_BENCH_PHASES=20`` without rivals but with the twenty
-functions in which our fit spends most time on the calling thread: what does not fall with more threads is serial. A
-row is a function that gives a `Row`, in the list `ROWS`.
+functions in which our fit spends most time on the calling thread: what does not fall with more threads is serial.
+``EMPIRISK_BENCH_RIVALS=0`` leaves the rivals out, and ``EMPIRISK_BENCH_ROWS=curve`` is the six fits whose curve
+over threads is watched: both together take two minutes on 16 cores. Of linear machines the seconds of one product X w
+are told too, and how many of them a fit is worth. A row is a function that gives a `Row`, in the list `ROWS`.
 """
 
 import cProfile
@@ -11,14 +13,17 @@ import importlib
 import os
 import pstats
 import resource
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn import linear_model, metrics, svm
+from sklearn import cluster, linear_model, metrics, svm
+from sklearn import mixture as mixtures
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
@@ -28,10 +33,14 @@ import empirisk as er
 from benchmarks.kernels import curve, curved_labels, minus_dual
 from benchmarks.problems import Data, dense_labels
 from benchmarks.timing import OURS, timed
+from empirisk.linalg.design import DenseDesign
 
 SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
 ONLY = os.environ.get("EMPIRISK_BENCH_ROWS", "")
 PHASES = int(os.environ.get("EMPIRISK_BENCH_PHASES", "0"))
+RIVALS = os.environ.get("EMPIRISK_BENCH_RIVALS", "1") == "1" and not PHASES
+#: What ``EMPIRISK_BENCH_ROWS=curve`` stands for.
+CURVE = "logistic_middle,hinge_smaller,machine_fit,kernel_ridge,kmeans,mixture"
 THREADS = (1, 2, 4, 8, 16)  # of which a machine gets those that it has cores for
 RUNS = 3  # the fewest of which a median says something
 LONG = 3.0  # seconds, after which nothing is repeated
@@ -51,11 +60,14 @@ class Row:
         For each name a function that takes the number of threads and gives what is timed.
     grade : callable
         The objective or the error of what a contestant returned, the smaller the better.
+    X : array, optional
+        Of a linear machine, the rows: the fit is compared with one product.
     """
 
     title: str
     contestants: dict[str, Callable[[int], Run]]
     grade: Callable[[Any], float]
+    X: Any = None
 
 
 def show(row: Row) -> None:
@@ -74,6 +86,20 @@ def show(row: Row) -> None:
             gain = f"{last / ours:.2f} x ours"
         reached = sorted({f"{objective:.8g}" for _, objective in found.values()})
         print(f"  {name:<24} {seconds} | {gain} | reached {', '.join(reached)}", flush=True)
+        if name == OURS and row.X is not None:
+            _products(row.X, {count: best for count, (best, _) in found.items()})
+
+
+def _products(X: Any, fits: dict[int, float]) -> None:
+    """Seconds of one product X w for each number of threads, and how many of them a fit is worth."""
+    design, w = DenseDesign(X), np.ones(X.shape[1])
+    once = {}
+    for count in fits:
+        with er.config(threads=count), threadpool_limits(1):
+            once[count] = min(timed(lambda: design.dot(w))[0] for _ in range(RUNS))
+    seconds = "  ".join(f"{count}: {best:.3g}" for count, best in once.items())
+    worth = "  ".join(f"{count}: {fits[count] / best:.0f}" for count, best in once.items())
+    print(f"  {'one product X w':<24} {seconds} | a fit is worth {worth}", flush=True)
 
 
 def _best(make: Callable[[int], Run], count: int, row: Row) -> tuple[float, float]:
@@ -209,11 +235,11 @@ def _linear(title: str, data: Data, machines: dict[str, Any], objective: Callabl
         w = np.ravel(machine.coef_)
         return 0.5 * float(w @ w) + objective(data.y * (data.X @ w + float(np.ravel(machine.intercept_)[0])))
 
-    return Row(f"{title} {data.name}: objective", contestants, grade)
+    return Row(f"{title} {data.name}: objective", contestants, grade, data.X)
 
 
-def logistic(rows: int = 4_000_000) -> Row:
-    data = dense_labels(int(SHARE * rows), 60)
+def logistic(rows: int = 4_000_000, columns: int = 60) -> Row:
+    data = dense_labels(int(SHARE * rows), columns)
     machines = {
         OURS: er.LogisticRegression(C=1.0),
         "sklearn lbfgs": linear_model.LogisticRegression(C=1.0, max_iter=1000),
@@ -236,8 +262,29 @@ def logistic_smaller() -> Row:
     return logistic(400_000)
 
 
+def logistic_middle() -> Row:
+    return logistic(2_400_000, 40)
+
+
 def hinge_smaller() -> Row:
     return hinge(400_000)
+
+
+def kmeans(rows: int = 400_000) -> Row:
+    X = np.random.default_rng(0).normal(size=(int(SHARE * rows), 32))
+    ours = er.KMeans(100, init=X[:100], max_iter=20)
+    rival = cluster.KMeans(100, init=X[:100], max_iter=20, n_init=1)
+    contestants = {OURS: _plain(lambda: ours.fit(X)), "sklearn": _plain(lambda: rival.fit(X))}
+    return Row(f"k-means, 100 of {len(X):_}x32: inertia", contestants, lambda machine: float(machine.inertia_))
+
+
+def mixture(rows: int = 400_000) -> Row:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(int(SHARE * rows), 10)) + 4 * random.integers(0, 4, int(SHARE * rows))[:, None]
+    ours = er.GaussianMixture(4, random_state=0, max_iter=20, tol=0)
+    rival = mixtures.GaussianMixture(4, random_state=0, max_iter=20, tol=0)
+    contestants = {OURS: _plain(lambda: ours.fit(X)), "sklearn": _plain(lambda: rival.fit(X))}
+    return Row(f"mixture, 4 of {len(X):_}x10: minus the bound", contestants, lambda machine: -machine.lower_bound_)
 
 
 HELD = 0.1  # part of the rows on which the error of trees is measured
@@ -301,8 +348,11 @@ ROWS: list[Callable[[], Row]] = [
     neighbors,
     kernel_ridge,
     gram_matrix,
+    kmeans,
+    mixture,
     logistic_smaller,
     hinge_smaller,
+    logistic_middle,
     logistic,
     hinge,
     machine_fit,  # libsvm takes minutes for these two
@@ -311,10 +361,12 @@ ROWS: list[Callable[[], Row]] = [
 
 
 def run() -> None:
+    chosen = (CURVE if ONLY == "curve" else ONLY).split(",")
+    warnings.simplefilter("ignore", ConvergenceWarning)  # rounds are given
     for make in ROWS:
-        if not ONLY or make.__name__ in ONLY.split(","):
+        if not ONLY or make.__name__ in chosen:
             row = make()
-            if PHASES:
+            if not RIVALS:
                 row = replace(row, contestants={OURS: row.contestants[OURS]})
             show(row)
             if PHASES:
