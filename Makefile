@@ -6,7 +6,7 @@
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
 # make docs    build the site into docs/_build/html, without the network
-# make clients try the programs of other people (SHAP, MLflow, skops, Optuna, skl2onnx) in an environment of their own
+# make clients try the programs of other people (SHAP, MLflow, skops, Optuna, Torch, ...) in an environment of their own
 # make version VERSION=0.2.0   write the next version, and date its section of the changelog
 # make golden  write the model files of this version that later ones must load
 # make release build wheel and sdist, and try them on each Python that is here
@@ -82,7 +82,7 @@ docs: $(DOCS)
 clients: $(BIN)/python
 	$(PYTHON) -m venv .venv-clients
 	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
-	EMPIRISK_CLIENTS=1 SCIPY_ARRAY_API=1 .venv-clients/bin/python -m pytest tests/clients $(ARGS)
+	.venv-clients/bin/python -m clients
 
 version: | $(BIN)/python
 	$(BIN)/python -m tools.version $(VERSION)

@@ -80,8 +80,8 @@ def run() -> None:
         row = {field["name"]: field["value"] for field in results.form(run, 0)["fields"]}
         timed("what-if form", lambda: results.form(run, 1))
         timed("what if", lambda: results.what_if(run, row))
-        timed("nearest known rows, first answer", lambda: results.nearest(run, row))
-        timed("nearest known rows", lambda: results.nearest(run, row))
+        timed("nearest known rows, first answer", lambda: results.nearest(run, row, []))
+        timed("nearest known rows", lambda: results.nearest(run, row, []))
         timed("two runs compared", lambda: results.compare(run, run))
     points = dataset("classes", "moons", 300, 0.2, 0)
     for C in (0.5, 1.0, 2.0):  # the first compiles

@@ -1,6 +1,9 @@
 """Versions, deprecations, and the files that build and try a release."""
 
+import json
 import re
+import subprocess
+import sys
 import warnings
 from datetime import date
 from pathlib import Path
@@ -71,6 +74,20 @@ def test_what_runs_on_the_forge():
     assert len(actions) > 10
     assert [each for each in actions if not re.search(r"@(v\d+|release/v\d+)$", each)] == []
     assert "secrets." not in text
+
+
+def test_a_bill_of_materials_tells_no_place_of_this_computer():
+    parts = [{"name": "a", "externalReferences": [{"url": "file:///home/a.whl"}, {"url": "https://a"}]}, {"name": "b"}]
+    told = json.loads(release.published(json.dumps({"components": parts})))
+    assert told == {"components": [{"name": "a", "externalReferences": [{"url": "https://a"}]}, {"name": "b"}]}
+
+
+def test_the_pythons_that_are_here():
+    here = release.pythons()
+    assert sys.version_info[1] in here
+    for minor, python in here.items():
+        shown = subprocess.run([python, "--version"], capture_output=True, text=True, check=True).stdout
+        assert shown.startswith(f"Python 3.{minor}.")
 
 
 def test_nothing_of_others_is_copied_here():

@@ -6,6 +6,7 @@ and with those of the shell, and runs what stands in `CORE` and `SHELL`; the old
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -57,8 +58,8 @@ def run(*command: object, **options: object) -> str:
 
 
 def pythons() -> dict[int, str]:
-    """The Pythons of this computer by their minor version: those on the path, and those of pyenv."""
-    found = {}
+    """The Pythons of this computer by their minor version: this one, those on the path, and those of pyenv."""
+    found = {sys.version_info[1]: sys.executable}
     for minor in MINORS:
         kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"3.{minor}.*/bin/python"))
         for candidate in (shutil.which(f"python3.{minor}"), *map(str, kept)):
@@ -112,6 +113,20 @@ def check_install(minor: int, python: str, wheel: Path, folder: Path) -> None:
     print(f"Python 3.{minor}: core and shell work ({python})", flush=True)
 
 
+def published(bill: str) -> str:
+    """A bill of materials without the places of files on this computer.
+
+    >>> json.loads(published('{"components": [{"externalReferences": [{"url": "file:///a.whl"}, {"url": "https://a"}]}]}'))
+    {'components': [{'externalReferences': [{'url': 'https://a'}]}]}
+    """
+    told = json.loads(bill)
+    for component in told["components"]:
+        if "externalReferences" in component:
+            places = component["externalReferences"]
+            component["externalReferences"] = [each for each in places if not each["url"].startswith("file:")]
+    return json.dumps(told, indent=2)
+
+
 def main() -> None:
     """All of it."""
     version = current()
@@ -135,6 +150,7 @@ def main() -> None:
         whole = environment(there[first], folder / "all", f"{wheel}[all]")
         bill = DIST / f"empirisk-{version}.cdx.json"
         run(sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "-o", bill, whole)
+        bill.write_text(published(bill.read_text(encoding="utf-8")), encoding="utf-8")
         check_size(bill)
     missing = [f"3.{minor}" for minor in MINORS if minor not in there]
     print(f"Ready: {DIST}" + (f"; not tried, since it is not here: {', '.join(missing)}" if missing else ""))

@@ -33,6 +33,7 @@ _NETWORK = "it belongs to the network in features=er.Network(...)"
 _PERCEPTRON = "a perceptron has no penalty; er.SVM has one"
 _PASSES = "it ends when a pass makes no error, or after max_iter passes"
 _OPTIMISER = "steps of the optimiser are those of its paper; optimiser= and learning_rate_init= choose them"
+_INNER = "it belongs to the machine inside: estimator=er.Regressor(...)"
 _SOLVER = "the solver decides it"
 _SGD = "it belongs to the solver: solver=er.solvers.SGD(...)"
 _EARLY = "it belongs to the solver: solver=er.solvers.EarlyStopping(...)"
@@ -50,6 +51,7 @@ FOREIGN: dict[str, dict[str, str]] = {
         "average": _PERCEPTRON,
         "center": "inverse_transform needs no strength",
         "layers": "the strength of the penalty is decay",
+        "levels": _INNER,
     },
     "l1_ratio": {
         "penalty": "it belongs to the penalty: penalty=er.penalties.ElasticNet(l1_ratio)",
@@ -94,7 +96,10 @@ FOREIGN: dict[str, dict[str, str]] = {
     "shrinking": {"solver": _SOLVER},
     "cache_size": {"solver": "er.config(memory=...) sets the memory"},
     "precompute": {"solver": _SOLVER},
-    "solver_options": {"solver": "options belong to the solver, which may be an object: solver=er.solvers.SGD(...)"},
+    "solver_options": {
+        "levels": _INNER,
+        "solver": "options belong to the solver, which may be an object: solver=er.solvers.SGD(...)",
+    },
     "shuffle": {"solver": _SGD, "average": "rows come in their order", "layers": "rows are shuffled in every epoch"},
     "power_t": {"solver": _SGD, "schedule": ""},
     "early_stopping": {
@@ -114,7 +119,10 @@ FOREIGN: dict[str, dict[str, str]] = {
     "flatten_transform": {"voting": "there is no transform; predict_proba of the members is in named_estimators_"},
     "base_estimator": {"estimator": ""},
     "max_iter": {"n_estimators": "", "epochs": "", "center": _EXACT},
-    "solver": {"optimiser": ""},
+    "solver": {"optimiser": "", "levels": _INNER},
+    "fit_intercept": {"levels": _INNER},
+    "power": {"loss": "it belongs to the loss: er.losses.Tweedie(power)"},
+    "link": {"loss": "it follows from the loss, the logarithm for deviances"},
     **{name: {"optimiser": _OPTIMISER} for name in ("momentum", "nesterovs_momentum", "beta_1", "beta_2", "max_fun")},
     "warm_start": {"layers": "the machine around the network has it"},
     "positive": {"penalty": "it belongs to the penalty: penalty=er.penalties.Positive('l2')"},

@@ -75,14 +75,15 @@ def check_array(array: Any, **rules: Any) -> Any:
 def readable(X: Any, name: str = "X") -> Any:
     """The table, NaN where it is masked: NumPy would take the numbers behind a mask, and scikit-learn does.
 
-    Lazy frames are collected. Numbers in half precision become doubles: transformers of others would compute in half
-    precision. A data frame in which two columns have one name is refused.
+    Lazy frames are collected, and arrays of others copied to NumPy's memory. Numbers in half precision become doubles:
+    transformers of others would compute in half precision. A data frame in which two columns have one name is refused.
 
     >>> readable(np.ma.array([[1, 2]], mask=[[True, False]]))
     array([[nan,  2.]])
     """
     if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame of Polars
         X = X.collect()
+    X = in_memory_of_numpy(X)
     if np.ma.is_masked(X):
         X = X.astype(np.result_type(X.dtype, np.float16)).filled(np.nan)
     if getattr(X, "dtype", None) == np.float16:
@@ -94,12 +95,24 @@ def readable(X: Any, name: str = "X") -> Any:
     return X
 
 
+def in_memory_of_numpy(values: Any) -> Any:
+    """Arrays of JAX, Torch and others as NumPy's, also where scikit-learn dispatches by their own functions.
+
+    >>> in_memory_of_numpy([1.0, 2.0])
+    [1.0, 2.0]
+    """
+    if isinstance(values, (np.ndarray, np.generic)) or not hasattr(values, "__dlpack__"):
+        return values
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+
+
 def unmasked(name: str, values: Any) -> Any:
     """A target, or weights, of which no entry may be masked.
 
     >>> unmasked("y", [1, 2])
     [1, 2]
     """
+    values = in_memory_of_numpy(values)
     if np.ma.is_masked(values):
         raise EmpiriskError(f"{name} is masked in some rows; drop these rows, or fill in what is missing.")
     return values

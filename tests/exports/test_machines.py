@@ -14,6 +14,7 @@ from empirisk.exports.onnx_file import onnx_model
 from empirisk.exports.python_file import python_source, run_source
 from empirisk.exports.registry import asked
 from empirisk.exports.rows import rows_for
+from empirisk.exports.scikit_learn_trees import scikit_learn_trees
 from empirisk.exports.write import _outputs, graph_of, run_onnx
 from tests.exports.cases import CASES, NEW, OTHERS, X, Y, name_of
 
@@ -56,6 +57,7 @@ def test_a_machine_that_has_learned_a_network():
 
 
 TREES = [er.TreeClassifier(), er.ForestClassifier(5, random_state=0), er.BoostingClassifier(n_estimators=5)]
+TREES.append(er.AdditiveClassifier(max_iter=20, interactions=2, random_state=0))
 
 
 @pytest.mark.parametrize("machine", TREES, ids=repr)
@@ -150,3 +152,29 @@ def test_outputs_have_names_that_say_what_they_are():
     assert names(er.Ridge(), "number") == ["number"]
     assert names(er.PCA(2), "none") == ["transformed"]
     assert {"label"} <= set(names(OTHERS[2], "none"))
+
+
+TREE_KINDS = [
+    (er.TreeRegressor(max_depth=4), "number"),
+    (er.ForestRegressor(5, random_state=0), "number"),
+    (er.TreeClassifier(max_depth=4), "three"),
+    (er.ForestClassifier(5, random_state=0), "two"),
+]
+
+
+@pytest.mark.parametrize(("machine", "target"), TREE_KINDS, ids=lambda each: str(each)[:20])
+def test_trees_as_those_of_scikit_learn(machine, target):
+    rows = X.astype(np.float32).astype(np.float64)  # as scikit-learn's trees take them
+    found = clone(machine).fit(rows, Y[target])
+    theirs = scikit_learn_trees(found, rows)
+    if target == "number":
+        np.testing.assert_allclose(theirs.predict(rows), found.predict(rows))
+    else:
+        assert theirs.predict(rows).tolist() == found.predict(rows).tolist()
+        np.testing.assert_allclose(theirs.predict_proba(rows), found.predict_proba(rows))
+    assert all(np.isclose(tree.feature_importances_.sum(), 1) for tree in getattr(found, "estimators_", [found]))
+
+
+def test_other_machines_are_no_trees_of_scikit_learn():
+    with pytest.raises(Unsuitable, match="Ridge is no tree or forest"):
+        scikit_learn_trees(fitted(er.Ridge(), "number"))

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 import empirisk as er
@@ -44,6 +45,41 @@ def test_made_up_rows_hostile_rows_and_the_training_rows(model, ending, tmp_path
         exported = er.export(model, tmp_path / f"model{ending}", rows)
         assert exported.labels == 0
         assert exported.difference < DIGITS
+
+
+#: Machines for random models, and whether they are trees.
+RANDOM_MACHINES = [
+    (er.LogisticRegression(C=0.3), False),
+    (er.SVM(features=er.kernels.Laplacian(4.0) + er.kernels.Polynomial(2)), False),
+    (er.LogisticRegression(features=er.maps.Nystrom(er.kernels.Gaussian(3.0), rank=20, random_state=0)), False),
+    (er.KNNClassifier(3, weights="distance"), False),
+    (er.TreeClassifier(min_samples_split=5), True),
+    (er.ForestClassifier(7, random_state=1), True),
+    (er.BoostingClassifier(n_estimators=9, max_leaf_nodes=7), True),
+    (er.AdditiveClassifier(max_iter=20, interactions=2, random_state=0), True),
+    (er.BaggingClassifier(er.TreeClassifier(max_depth=3), 4, random_state=0), False),
+    (er.LogisticRegression(features=er.maps.Polynomial(2)), False),
+]
+
+
+def test_random_models_on_hostile_rows(tmp_path):
+    """Random columns, rows and machines; rows of missing values, words not met, empty texts, huge numbers."""
+    wrong = []
+    for seed in range(len(RANDOM_MACHINES) + 2):
+        random = np.random.default_rng(seed)
+        machine, trees = RANDOM_MACHINES[seed % len(RANDOM_MACHINES)]
+        columns = [name for name in ALL if name == "size" or random.random() < 0.6]
+        kept = np.flatnonzero(random.random(len(TABLE["spam"])) < 0.7)
+        part = {name: [TABLE[name][row] for row in kept] for name in (*columns, "spam")}
+        model = model_of(clone(machine), columns=columns, table=part, trees=trees)
+        cells = {name: [*HOSTILE[name], *TABLE[name][:20]] for name in columns}
+        cells["size"] += [1e308, -1e308, 1e-320, float("nan"), -0.0]
+        rows = {name: [values[k] for k in random.integers(len(values), size=80)] for name, values in cells.items()}
+        for ending in FORMS:
+            exported = er.export(model, tmp_path / f"model{ending}", rows)
+            if exported.labels or not exported.difference < DIGITS:
+                wrong.append((seed, machine, ending, exported))
+    assert not wrong
 
 
 def test_inputs_are_the_raw_columns(model):

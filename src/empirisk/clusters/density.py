@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin, OutlierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.contract.inputs import Array, check_size, check_weights, generator
+from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
@@ -26,7 +28,7 @@ LOG_TWO_PI = float(np.log(2 * np.pi))  # in the logarithm of every Gaussian dens
 SINGULAR = 1e-14  # variances below this share of the columns' own are rounding
 
 
-class GaussianDensity(DensityMixin, OutlierMixin, Estimator):
+class GaussianDensity(CallbackSupportMixin, DensityMixin, OutlierMixin, Estimator):
     """The Gaussian under which the rows are most likely, and a threshold below which a row is an anomaly.
 
         p(x) = (2 pi)^(-d/2) |S|^(-1/2) exp(-1/2 (x - m)' S^-1 (x - m)),
@@ -77,7 +79,9 @@ class GaussianDensity(DensityMixin, OutlierMixin, Estimator):
         self.quantile = quantile
         self.reg_covar = reg_covar
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianDensity:
         """Mean, covariance and threshold of the rows of X; y is not used.
 

@@ -1,12 +1,15 @@
 """Progress of a fit, reported to scikit-learn's callbacks, and the warning about a fit that was stopped early."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from empirisk.fits.fit import Progress
 from empirisk.problem import Point, Problem
 from empirisk.protocols import learns_with_machine
 from empirisk.stop import warn_of
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class FitCallbacks:
@@ -44,6 +47,21 @@ class FitCallbacks:
     def close(self) -> None:
         """Call ``on_fit_task_end`` for the whole fit, after the fitted attributes were set on the estimator."""
         self._context.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={}, **self._data)
+
+
+def reported(fit: Method) -> Method:
+    """Method decorator: callbacks are told when a fit that has no steps of its own begins and ends."""
+
+    @wraps(fit)
+    def call(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        y = args[0] if args else kwargs.get("y")
+        weights = args[1] if len(args) > 1 else kwargs.get("sample_weight")
+        watch = FitCallbacks(estimator, 0, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
+        fit(estimator, X, *args, **kwargs)
+        watch.close()
+        return estimator
+
+    return call  # type: ignore[return-value]
 
 
 def warn_if_unfinished(estimator: Any, ending: str, done: str) -> None:

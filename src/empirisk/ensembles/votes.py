@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -18,6 +19,7 @@ from empirisk.contract.ensemble import ClassMembers, Members, vote_margins
 from empirisk.contract.inputs import Array, check_weights, class_codes, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags
 from empirisk.contract.multiclass import elected, untied
+from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import ordered_map
@@ -43,7 +45,7 @@ def _is_pair(one: Any) -> bool:
     return isinstance(one, (tuple, list)) and len(one) == 2 and isinstance(one[0], str)
 
 
-class Vote(VoteParameters, Members, Estimator):
+class Vote(VoteParameters, Members, CallbackSupportMixin, Estimator):
     """What the two votes share; see `VoteClassifier` and `VoteRegressor`."""
 
     _state = state.State(
@@ -200,7 +202,9 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
     _: KW_ONLY
     voting: str = "hard"
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> VoteClassifier:
         """Fit the machines."""
         if self.voting not in ("hard", "soft"):
@@ -268,7 +272,9 @@ class VoteRegressor(RegressorMixin, Vote):
     array([8.])
     """
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> VoteRegressor:
         """Fit the machines."""
         table, target = check_table(self, X, reset=True), check_target(self, y, numbers=True)

@@ -15,7 +15,7 @@ from empirisk.exports.tensor import Symbolic, constant
 #: The files of `families` that know the classes of a package; they are imported when a model has such a class.
 FAMILIES = {
     "empirisk.machines": "linear neighbours",
-    "empirisk.trees": "trees",
+    "empirisk.trees": "trees additive",
     "empirisk.ensembles": "ensembles",
     "empirisk.clusters": "clusters",
     "empirisk.projections": "projections",

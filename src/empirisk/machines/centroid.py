@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
@@ -14,6 +15,7 @@ from empirisk.certificate import EVIDENCE, Certificate
 from empirisk.contract.features import Features, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes
 from empirisk.contract.multiclass import winners
+from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.linalg.design import Array, Design
 from empirisk.names import Estimator
@@ -24,7 +26,7 @@ NEGLIGIBLE = 1e-13  # differences of means below this share of the largest mean 
 FLOOR = 1e-6
 
 
-class NearestCentroid(MapsFeatures, ClassifierMixin, Estimator):
+class NearestCentroid(MapsFeatures, CallbackSupportMixin, ClassifierMixin, Estimator):
     """Each row to the class whose mean is nearest:  argmin_k |phi(x) - m_k|^2.
 
     For two classes this is the hyperplane w = 2 (m_1 - m_0), b = |m_0|^2 - |m_1|^2. The means minimise
@@ -68,7 +70,9 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, Estimator):
         self.features = features
         self.class_weight = class_weight
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NearestCentroid:
         """Find the weighted mean of each class."""
         self._require_fixed_features()

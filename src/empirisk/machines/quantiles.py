@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +17,7 @@ from empirisk import state
 from empirisk.certificate import Certificate, combine
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.members import check_table, check_target, take_input_tags
+from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.losses.regression import Quantile
@@ -26,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class QuantileRegressor(RegressorMixin, MetaEstimatorMixin, Estimator):
+class QuantileRegressor(CallbackSupportMixin, RegressorMixin, MetaEstimatorMixin, Estimator):
     """Several quantiles of y given x, each by a machine of the pinball loss, put in order.
 
     Learned one by one, quantiles may cross: somewhere that of level 0.9 may lie below that of level 0.8. The answers
@@ -105,7 +107,9 @@ class QuantileRegressor(RegressorMixin, MetaEstimatorMixin, Estimator):
         """The certificates of all levels as one, where their machines have them: values and gaps add up."""
         return combine([machine.certificate_ for machine in self.estimators_])
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the machine of each level.
 

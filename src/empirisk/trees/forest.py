@@ -101,7 +101,8 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
 
     _state = state.State(
         _importances=state.maybe(state.array("f8", "columns", finite=False)),
-        stopped_=state.optional(state.text()),  # files of version 0.1 have neither
+        _gains=state.optional(state.array("f8", None, "columns", finite=False)),
+        stopped_=state.optional(state.text()),  # files of version 0.1 have none of these
         feature_importances_=state.optional(state.array("f8", "columns", low=0)),
     )
 
@@ -194,6 +195,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         mean = np.mean(gains, axis=0)
         return {
             "feature_importances_": mean / (mean.sum() or 1.0),
+            "_gains": np.array(gains),
             "packed_": join(trees),
             "n_estimators_": len(trees),
             "_importances": np.mean(rises, axis=0) if self.bootstrap else None,
@@ -220,7 +222,10 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         """The trees as machines of their own, made on each access from ``packed_``; splits of theirs have no values."""
         check_is_fitted(self)
         nodes = self.nodes_
-        return [self._tree(nodes.tree(number)) for number in range(self.n_estimators_)]
+        trees = [self._tree(nodes.tree(number)) for number in range(self.n_estimators_)]
+        for tree, gains in zip(trees, getattr(self, "_gains", ()), strict=False):  # files of before 0.2 have none
+            tree.column_gains_ = gains
+        return trees
 
     @abstractmethod
     def _tree(self, nodes: Nodes) -> Any:

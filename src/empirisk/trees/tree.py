@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -30,7 +31,7 @@ from empirisk.contract.outputs import (
     probabilities_of,
     wrong_classes,
 )
-from empirisk.contract.progress import warn_if_unfinished
+from empirisk.contract.progress import reported, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
@@ -68,7 +69,7 @@ class TreeParameters:
     random_state: Any = None
 
 
-class BaseTree(TreeParameters, Importances, Estimator, ABC):
+class BaseTree(TreeParameters, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two trees share; see `TreeClassifier` and `TreeRegressor`."""
 
     _state = state.State(
@@ -80,6 +81,7 @@ class BaseTree(TreeParameters, Importances, Estimator, ABC):
         ccp_alpha_=state.optional(state.number(0)),
         cv_results_=state.optional(state.anything()),
         pruned_=state.optional(state.maybe(state.part(prune.Pruned))),
+        column_gains_=state.optional(state.array("f8", "columns", finite=False)),  # of a tree out of a forest
         stopped_=state.optional(state.text()),  # files of older versions lack it
     )
 
@@ -161,8 +163,9 @@ class BaseTree(TreeParameters, Importances, Estimator, ABC):
         It favours columns with many values, noise among them; `importances` on rows held out does not.
         """
         check_is_fitted(self)
-        splits = ~self.nodes_.is_leaf
-        gains = np.bincount(self.nodes_.feature[splits], self.nodes_.gain[splits], minlength=len(self.columns_.names))
+        gains, splits = getattr(self, "column_gains_", None), ~self.nodes_.is_leaf
+        if gains is None:
+            gains = np.bincount(self.nodes_.feature[splits], self.nodes_.gain[splits], minlength=self.n_features_in_)
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)
 
     def text(self, max_depth: int | None = None) -> str:
@@ -380,7 +383,9 @@ class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TreeClassifier:
         """Grow the tree; ``y`` may have several columns of labels with the Gini criterion."""
         criterion = scan.find(self.criterion, scan.CLASSIFICATION)
@@ -474,7 +479,9 @@ max_features, ccp_alpha, cv
 
     criterion: str = "squared"
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TreeRegressor:
         """Grow the tree; ``y`` may have several columns with the squared criterion."""
         criterion = scan.find(self.criterion, scan.REGRESSION)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +27,7 @@ from empirisk.contract.inputs import (
 )
 from empirisk.contract.multiclass import untied
 from empirisk.contract.outputs import CLASSES, LogProbabilities, classes_of_columns, label_columns, predicted
+from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Choice, check_rule, choice_of
@@ -41,7 +43,7 @@ LARGEST = 1e305
 
 
 @dataclass(eq=False, repr=False)
-class Neighbors(MapsFeatures, Estimator):
+class Neighbors(MapsFeatures, CallbackSupportMixin, Estimator):
     """What the two machines share: the rows kept, the search, and the choice of k."""
 
     _state = state.State(
@@ -293,7 +295,9 @@ class KNNClassifier(LogProbabilities, ClassifierMixin, Neighbors):
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KNNClassifier:
         """Keep the rows and their classes; y may have several columns of labels."""
         y, several = label_columns(y)
@@ -377,7 +381,9 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
 
     _state = state.State(targets_=state.either(state.array("f8", "kept"), state.array("f8", "kept", "outputs")))
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KNNRegressor:
         """Keep the rows and their targets."""
         rows, y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)

@@ -147,7 +147,7 @@ async function whatIf(panel, context) {
   const order = new Map(context.columns.map((name, k) => [name, k]));
   const fields = [...form.fields].sort((a, b) => (order.get(a.name) ?? 1e9) - (order.get(b.name) ?? 1e9));
   const another = form.tests ? make("button", {type: "button", id: "another", onclick: () => { context.place = Math.floor(Math.random() * form.tests); context.open("whatif"); }}, "Another test row") : null;
-  const nearest = make("button", {type: "button", id: "find-nearest", onclick: () => trying(async () => { const found = await ask(`/runs/${context.id}/nearest`, {row}); near.replaceChildren(make("h3", {}, "The nearest known rows"), rowTable(["Row", form.target, "Distance", ...found.columns], found.rows.map(one => [one.row, one.truth, digits(one.distance, 3), ...one.values]))); })}, "Nearest known rows");
+  const nearest = make("button", {type: "button", id: "find-nearest", onclick: () => trying(async () => { const found = await ask(`/runs/${context.id}/nearest`, {row, columns: context.columns}); near.replaceChildren(make("h3", {}, "The nearest known rows"), rowTable(["Row", form.target, "Distance", ...found.columns], found.rows.map(one => [one.row, one.truth, digits(one.distance, 3), ...one.values]))); })}, "Nearest known rows");
   panel.replaceChildren(make("div", {class: "whatif"}, said, make("div", {class: "form"}, make("p", {class: "soft"}, "Move a slider, and see what the model makes of it. The columns that matter most come first."), make("div", {class: "fields"}, fields.map(input)), make("p", {class: "row"}, ...[another, form.tests ? nearest : null].filter(Boolean))), adds), near);
   await update();
 }
@@ -282,6 +282,6 @@ export async function compareView(place, pair) {
   const reach = Math.max(Math.abs(found.low), Math.abs(found.high), 1e-12), words = `difference ${told(found.difference)}, 95 % interval ${told(found.low)} to ${told(found.high)}`;
   const verdict = found.difference === 0 ? "both err alike" : `the ${found.difference > 0 ? "second" : "first"} errs less, by ${told(Math.abs(found.difference))}`;
   place.replaceChildren(crumbs(), make("h1", {}, "Two runs side by side"), make("div", {class: "two"}, runs.map(side)),
-    make("div", {class: "card", id: "difference"}, make("p", {class: "summary"}, `On the ${found.rows.toLocaleString("en")} test rows that both have, ${verdict}. ${sure ? "That is more than chance." : "That may be chance."}`), interval(found.difference, [found.low, found.high], [-reach, reach], words), make("p", {class: "row soft ends"}, make("span", {}, "← the first is better"), make("span", {class: "number"}, words), make("span", {}, "the second is better →"))),
+    make("div", {class: "card", id: "difference"}, make("p", {class: "summary"}, `On the ${found.rows.toLocaleString("en")} test rows that both have, ${verdict}. ${found.difference === 0 ? "" : sure ? "That is more than chance." : "That may be chance."}`), interval(found.difference, [found.low, found.high], [-reach, reach], words), make("p", {class: "row soft ends"}, make("span", {}, "← the first is better"), make("span", {class: "number"}, words), make("span", {}, "the second is better →"))),
     make("div", {class: "card elsewhere"}, make("h2", {}, "The same elsewhere"), codeBlocks(found.lines)));
 }

@@ -116,8 +116,7 @@ def errors(run: OpenRun, columns: list[str]) -> dict[str, Any]:
         size = test.probabilities.max(axis=1) if test.probabilities is not None else np.ones(len(test.truth))
         order = mistaken[np.argsort(-size[mistaken], kind="stable")][:MOST_ROWS]
         wrong = len(mistaken)
-    known = [name for name in columns if name in frame.columns] or frame.columns
-    shown_columns = known[:MOST_COLUMNS]
+    shown_columns = _shown_columns(frame, columns)
     rows = [
         {
             "place": int(k),
@@ -130,6 +129,11 @@ def errors(run: OpenRun, columns: list[str]) -> dict[str, Any]:
         for k in order
     ]
     return {"columns": shown_columns, "rows": rows, "wrong": wrong, "of": len(test.truth)}
+
+
+def _shown_columns(frame: pl.DataFrame, wanted: list[str]) -> list[str]:
+    """The columns beside rows: those that matter most, where it is known which do."""
+    return ([name for name in wanted if name in frame.columns] or frame.columns)[:MOST_COLUMNS]
 
 
 def _cell(run: OpenRun, name: str, value: Any) -> str:
@@ -239,7 +243,7 @@ def what_if(run: OpenRun, row: Any) -> dict[str, Any]:
     return found | {"warnings": run.model.unusual(frame).get(0, [])}
 
 
-def nearest(run: OpenRun, row: Any) -> dict[str, Any]:
+def nearest(run: OpenRun, row: Any, columns: list[str]) -> dict[str, Any]:
     """The training rows most like a row, by the numbers that the machine sees, each in units of its deviation."""
     frame, problems = Fields(run.model.schema).check([row])
     if problems:
@@ -248,7 +252,8 @@ def nearest(run: OpenRun, row: Any) -> dict[str, Any]:
     gaps = np.nan_to_num((rows - _dense(run.model.encode(frame))) / scale)
     distances = np.sqrt((gaps**2).sum(axis=1))
     order = np.argsort(distances, kind="stable")[:NEAREST]
-    columns, kept = [column.name for column in run.model.schema.used][:MOST_COLUMNS], run.rows
+    kept = run.rows
+    columns = _shown_columns(kept.frame, columns)
     return {
         "columns": columns,
         "rows": [

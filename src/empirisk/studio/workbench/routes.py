@@ -246,13 +246,17 @@ def _place(body: Any) -> int | None:
     return place if type(place) is int else None
 
 
+def _columns(body: Any) -> list[str]:
+    return list(body.get("columns") or [])
+
+
 VIEWS: dict[str, Callable[[results.OpenRun, Any], Any]] = {
     "threshold": lambda run, body: {"threshold": results.threshold(run)},
-    "errors": lambda run, body: results.errors(run, list(body.get("columns") or [])),
+    "errors": lambda run, body: results.errors(run, _columns(body)),
     "effect": lambda run, body: results.effect(run, str(body.get("column"))),
     "form": lambda run, body: results.form(run, _place(body)),
     "what-if": lambda run, body: results.what_if(run, body.get("row")),
-    "nearest": lambda run, body: results.nearest(run, body.get("row")),
+    "nearest": lambda run, body: results.nearest(run, body.get("row"), _columns(body)),
 }
 
 

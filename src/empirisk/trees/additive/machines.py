@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, state
@@ -21,7 +22,7 @@ from empirisk.contract.arguments import (
     weigh_classes,
 )
 from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
-from empirisk.contract.progress import warn_if_unfinished
+from empirisk.contract.progress import reported, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.resample import hold_out
 from empirisk.contract.transaction import all_or_nothing
@@ -89,7 +90,7 @@ class AdditiveParameters:
     random_state: Any = None
 
 
-class Additive(AdditiveParameters, Importances, Estimator, ABC):
+class Additive(AdditiveParameters, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two additive machines share; see `AdditiveClassifier` and `AdditiveRegressor`."""
 
     _state = state.State(
@@ -443,7 +444,9 @@ class AdditiveClassifier(ClassesByLoss, Additive):
     _: KW_ONLY
     class_weight: dict[Any, float] | str | None = None
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AdditiveClassifier:
         """Learn from labelled rows.
 
@@ -495,7 +498,9 @@ categorical_features, monotonic_cst, validation_fraction, n_iter_no_change, tol,
 
     loss: str | Loss = "squared"
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AdditiveRegressor:
         """Learn from rows and their numbers.
 

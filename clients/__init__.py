@@ -1,0 +1,1 @@
+"""Programs of other people with Empirisk's machines: each script asserts what must work; ``make clients`` runs them."""
