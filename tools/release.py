@@ -58,8 +58,8 @@ def run(*command: object, **options: object) -> str:
 
 
 def pythons() -> dict[int, str]:
-    """The Pythons of this computer by their minor version: those on the path, and those of pyenv."""
-    found = {}
+    """The Pythons of this computer by their minor version: this one, those on the path, and those of pyenv."""
+    found = {sys.version_info[1]: sys.executable}
     for minor in MINORS:
         kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"3.{minor}.*/bin/python"))
         for candidate in (shutil.which(f"python3.{minor}"), *map(str, kept)):

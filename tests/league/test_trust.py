@@ -258,3 +258,12 @@ def test_effects_of_columns_that_go_together_are_told_with_care_and_bars_have_si
     weights = coefficients(found, terms_of(found.model))[0]
     assert {cell.bar > 0 for _, cell, _ in weights.rows} == {True, False}
     assert all((cell.bar > 0) == (cell.key > 0) for _, cell, _ in weights.rows)
+
+
+def test_a_table_of_texts_alone_has_no_example():
+    texts = [
+        f"{random.choice(['good', 'bad'])} {random.choice(['day', 'night', 'week'])} number {k}" for k in range(80)
+    ]
+    found = er.learn({"text": texts, "y": [text.startswith("good") for text in texts]}, "y", machines=["logistic"])
+    assert found.model.schema["text"].kind == "text"
+    assert found.model.example == {}

@@ -11,6 +11,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from empirisk.studio.workbench.opening import open_source
 from tests.studio.browsers import by_id, drop, is_clean, is_narrow_enough, is_told, sized, text, until, walk_by_tab
 from tests.studio.studios import learned_runs, process_of
 
@@ -128,18 +129,20 @@ def runs(home):
     return learned_runs(home)
 
 
-def views(runs):
+def views(runs, model):
     """Every view of the workbench that stands still, and what tells that it is there."""
     yield "", ".tiles"
     yield "#table=tickets", "#notes .warnings li"
     yield f"#run={runs[0]}", "#answer .says"
+    yield f"#run={model}", "#answer .says"  # which came without its table
     yield f"#compare={','.join(runs)}", "#difference"
 
 
-def test_every_view_by_keyboard_and_by_ear(page, runs):
+def test_every_view_by_keyboard_and_by_ear(page, runs, home):
     driver, address = page
+    _, start = open_source(home, home / "empirisk-studio" / "runs" / runs[0] / "result.model")
     sized(driver, 1300, 900)
-    for hash_, there in views(runs):
+    for hash_, there in views(runs, start.partition("=")[2]):
         driver.get("about:blank")
         driver.get(f"{address}/{hash_}")
         until(driver, lambda there=there: driver.find_elements(By.CSS_SELECTOR, there))

@@ -37,9 +37,6 @@ def result_lines(model: str, learn: Lines | None, target: str, classes: list[Any
         },
         "files": {"shell": f"{shlex.join(predict)}\n{score}", "python": f"{load}print(model.answers(rows))"},
     }
-    if len(classes) == 2:
-        code = f"print(model.predict_proba(rows)[:, 1] >= 0.5)  # {target} is {classes[1]}"
-        found["threshold"] = {"shell": shlex.join(predict), "python": load + code}
     if learn is not None:
         fit = learn["python"].rpartition("\n")[0]
         rows = "test = found.plan.frame[found.plan.test]\n"
@@ -49,6 +46,9 @@ def result_lines(model: str, learn: Lines | None, target: str, classes: list[Any
         shell = f"{learn['shell']}  # the report shows it"
         found["matter"] = {"shell": shell, "python": f"{fit}\nprint(found.importances, found.effects)"}
         found["errors"] = {"shell": shell, "python": f"{fit}\n{rows}print({wrong})"}
+        if len(classes) == 2:
+            code = f"print(model.predict_proba(rows)[:, 1] >= 0.5)  # {target} is {classes[1]}"
+            found["threshold"] = {"shell": shlex.join(predict), "python": load + code}
     return found
 
 

@@ -88,8 +88,8 @@ class Schema:
         Numbers are rounded and texts left out, so that whoever sees it is not told the row of a person.
         """
         row = features[int(features.select(pl.sum_horizontal(pl.all().is_null())).to_series().arg_min() or 0)]
-        shown = row.select(name for name in row.columns if not self[name].type.wide)
-        return {name: self[name].type.as_json(value) for name, value in shown.row(0, named=True).items()}
+        values = row.row(0, named=True).items()
+        return {name: self[name].type.as_json(value) for name, value in values if not self[name].type.wide}
 
     def to_json(self) -> str:
         """The schema as JSON text."""
