@@ -1,4 +1,4 @@
-"""Arrays of JAX and Torch, also where scikit-learn dispatches by their own functions; scores and searches too."""
+"""Arrays of JAX and Torch: fits and answers, also where scikit-learn dispatches by their own functions."""
 
 import jax
 import jax.numpy as jnp

@@ -67,7 +67,7 @@ LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + DEVIANCES + JOINT_LOSSES
 
 NORMS = [NoPenalty(), L2(), L1(), ElasticNet(), ElasticNet(0.0), ElasticNet(0.9), ElasticNet(1.0)]
 GROUPS = [GroupL1(), GroupL1(2), GroupL1([0, 1, 0, 2, 2, 0])]
-POSITIVE = [Positive(), Positive("l1"), Positive(ElasticNet(0.4))]
+POSITIVE = [Positive(), Positive("l1"), Positive("elastic_net")]
 PENALTIES = [
     *NORMS,
     *GROUPS,

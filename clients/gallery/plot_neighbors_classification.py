@@ -12,4 +12,4 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_sta
 clf = Pipeline(steps=[("scaler", StandardScaler()), ("knn", KNeighborsClassifier(n_neighbors=11))])
 scores = {weights: clf.set_params(knn__weights=weights).fit(X_train, y_train).score(X_test, y_test)
           for weights in ("uniform", "distance")}  # fmt: skip
-result = {name: score > 0.6 for name, score in scores.items()}  # neighbours at equal distances differ
+result = {name: score > 0.6 for name, score in scores.items()}

@@ -58,7 +58,7 @@ def by_name(kind: type[Part], room: dict[str, Any]) -> dict[str, Any]:
 def resolve(value: Any, table: Mapping[str, Callable[[], Part]], argument: str, kind: type[Part]) -> Any:
     """Return the part that ``value`` is or names, or raise a sentence that names the choices."""
     if isinstance(value, str):
-        name = spelled(argument, value)
+        name = value if value in table else spelled(argument, value)
         if name in table:
             return table[name]()
         hint = did_you_mean(value, table, f"choose one of {sorted(table)}.")

@@ -337,7 +337,8 @@ class Problem:
 
         at_best = self.rowspace.map(slopes, self.weights, self.y, self.constant_predictions, width=self._entries)
         correlations = self.design.tdot(at_best)
-        if not self.penalty.smooth:  # what rounding leaves of a constant column would make a path of huge C
+        # What rounding leaves of a constant column would make a path of huge C.
+        if not (self.penalty.smooth or self.design.implicit):
             terms = np.multiply.outer(self.design.stored_lengths, self.rowspace.column_norms(at_best))
             correlations = np.where(np.abs(correlations) > STORED * terms.reshape(correlations.shape), correlations, 0)
         return self.penalty.critical_C(correlations)

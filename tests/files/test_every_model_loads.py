@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from empirisk.files.encode import Encoder
+from empirisk.files.encode import ModelEncoder
 from tests.files.cases import answers, assert_same, built, fitted, holding, public_estimators, rows, target
 from tests.files.subjects import small, subjects
 
@@ -185,7 +185,7 @@ def test_what_is_saved_while_fits_come_and_go_is_of_one_of_them(path):
 def test_lists_and_tables_that_change_meanwhile_are_noticed():
     values = [1, {"a": 2}]
     for change in (lambda: values.append(3), lambda: values.__setitem__(0, 7), lambda: values[1].update(b=1)):
-        encoder = Encoder()
+        encoder = ModelEncoder()
         encoder.value(holding(values), "x")
         assert not encoder.changed()
         change()

@@ -132,3 +132,11 @@ def test_constant_columns_make_no_path_of_huge_C(penalty):
     assert machine.certificate_.converged
     (problem,) = er.Regressor(loss="squared", penalty=penalty, C=1.0).problems(X, y)
     assert problem.critical_C == np.inf
+
+
+def test_l1_behind_a_kernel_is_refused_where_C_is_chosen_too():
+    X = np.random.default_rng(0).normal(size=(13, 3))
+    for C in ("cv", 1.0, er.Constraint(1.0)):
+        machine = er.Regressor(loss="squared", penalty="l1", C=C, features=er.kernels.Gaussian())
+        with pytest.raises(er.errors.EmpiriskError, match="kernel"):
+            machine.fit(X, X[:, 0])

@@ -5,6 +5,7 @@ import gc
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -204,7 +205,7 @@ def test_C_is_chosen_on_a_sample(folder):
         table = er.scan(folder / f"{name}-*.parquet", target=name, weight="w")
         found = machine.fit(table)
         assert found.choice_.chosen == found.C_
-        again = machine.set_params(C=found.C_, tol=1e-9).fit(X, TARGETS[name], sample_weight=WEIGHTS)
+        again = clone(machine).set_params(C=found.C_, tol=1e-9).fit(X, TARGETS[name], sample_weight=WEIGHTS)
         np.testing.assert_allclose(found.coef_, again.coef_, atol=1e-2)
 
 

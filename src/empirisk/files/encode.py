@@ -34,7 +34,7 @@ FRAME_TYPES += ("Boolean", "String")
 SPARSE = {cls.__name__: cls for cls in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)}
 
 
-class Encoder:
+class ModelEncoder:
     """Turns objects into the tree and keeps the arrays beside it; an object met twice is written once."""
 
     def __init__(self, durations: bool = True) -> None:
@@ -209,16 +209,16 @@ def _refused(value: Any, where: str) -> EmpiriskError:
     )
 
 
-_FORMS: dict[type, Callable[[Encoder, Any, str], Any]] = {
-    float: Encoder._float,
-    list: Encoder._list,
-    tuple: Encoder._tuple,
-    set: Encoder._set,
-    frozenset: Encoder._set,
-    dict: Encoder._dict,
-    slice: Encoder._slice,
-    np.ndarray: Encoder._array,
-    np.random.RandomState: Encoder._random_state,
-    np.random.Generator: Encoder._generator,
-    **dict.fromkeys(SPARSE.values(), Encoder._sparse),
+_FORMS: dict[type, Callable[[ModelEncoder, Any, str], Any]] = {
+    float: ModelEncoder._float,
+    list: ModelEncoder._list,
+    tuple: ModelEncoder._tuple,
+    set: ModelEncoder._set,
+    frozenset: ModelEncoder._set,
+    dict: ModelEncoder._dict,
+    slice: ModelEncoder._slice,
+    np.ndarray: ModelEncoder._array,
+    np.random.RandomState: ModelEncoder._random_state,
+    np.random.Generator: ModelEncoder._generator,
+    **dict.fromkeys(SPARSE.values(), ModelEncoder._sparse),
 }

@@ -14,7 +14,7 @@ from empirisk.files import arrays
 from empirisk.files.account import Account, Damaged
 from empirisk.files.archive import TREE, reading, write
 from empirisk.files.decode import decode
-from empirisk.files.encode import Encoder
+from empirisk.files.encode import ModelEncoder
 from empirisk.settings import parse_bytes, settings
 
 ATTEMPTS = 3  # to find a model at rest while other threads use it
@@ -54,11 +54,11 @@ def save(model: Any, path: str | os.PathLike[str], *, durations: bool = True) ->
     write(place, about, {TREE: (tree.encode("ascii"),), **members})
 
 
-def _encoded(model: Any, durations: bool) -> tuple[Encoder, str]:
+def _encoded(model: Any, durations: bool) -> tuple[ModelEncoder, str]:
     """The tree of a model as text, at one moment: where another thread changes it meanwhile it is encoded again."""
     name = type(model).__name__
     for _ in range(ATTEMPTS):
-        encoder = Encoder(durations)
+        encoder = ModelEncoder(durations)
         try:
             tree = json.dumps({"root": encoder.value(model, name)}, allow_nan=False)
         except EmpiriskError:
@@ -70,7 +70,7 @@ def _encoded(model: Any, durations: bool) -> tuple[Encoder, str]:
     raise EmpiriskError(f"Another thread changes the {name} while it is saved; save it when that is done.")
 
 
-def _check_loads(name: str, tree: str, encoder: Encoder) -> None:
+def _check_loads(name: str, tree: str, encoder: ModelEncoder) -> None:
     """Raise where the loader would refuse what is about to be written: by its own rules, before a file is replaced."""
     length = len(tree) + sum(array.nbytes for array in encoder.arrays)
     try:

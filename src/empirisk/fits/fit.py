@@ -19,7 +19,7 @@ from empirisk.linalg.threads import single_threaded_blas
 from empirisk.names import spelled
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import learns_with_machine
-from empirisk.solvers import find
+from empirisk.solvers import NAMES, find
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.choose import choose, ranked
 from empirisk.stop import (
@@ -100,7 +100,7 @@ class Fit:
 def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]:
     """The solver asked for; or those that suit the problem, best first, each with the reason."""
     problem.norm  # noqa: B018 - a kernel has no weights for some penalties, and says so before any work
-    if isinstance(solver, str) and spelled("solver", solver) == "auto":
+    if isinstance(solver, str) and solver not in NAMES and spelled("solver", solver) == "auto":
         yield from ranked(problem)
         return
     chosen = find(solver)

@@ -62,11 +62,17 @@ def sum_over_rows(function: Callable[[list[slice]], Result], rows: int, row_byte
 
 def sum_of_blocks(function: Callable[[slice], Result], rows: int, row_bytes: int) -> Result:
     """Add up function(block), in order."""
+    if rows * row_bytes <= BLOCK_BYTES:  # one block: on small data the calls around it would cost as much
+        check_stop()
+        return function(slice(0, rows))
     return sum_over_rows(lambda group: reduce(iadd, map(function, group)), rows, row_bytes)
 
 
 def sum_of_rows(function: Callable[[slice], Result], rows: int, row_bytes: int = ENTRY_BYTES) -> Result:
     """Add up function(part of the rows), in order, where a part need not stay in the cache."""
+    if rows * row_bytes <= SMALL:
+        check_stop()
+        return function(slice(0, rows))
     return sum_over_rows(lambda group: function(_whole(group)), rows, row_bytes)
 
 
