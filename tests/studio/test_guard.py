@@ -2,10 +2,12 @@
 
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -35,7 +37,7 @@ def test_nobody_enters_without_the_token(studio):
 def test_the_cookie_is_for_this_studio_alone(studio):
     port, announced = studio
     _, headers, _ = ask(port, announced[-1].partition(str(port))[2])
-    assert {"httponly", "samesite=strict"} <= {part.strip().lower() for part in headers["set-cookie"].split(";")}
+    assert {"httponly", "samesite=lax"} <= {part.strip().lower() for part in headers["set-cookie"].split(";")}
     assert ask(port, "/playground", {"Cookie": f"empirisk_studio_{port}=guess"})[0] == 403
 
 
@@ -73,9 +75,19 @@ def test_large_and_broken_bodies(studio):
 
 @pytest.mark.long
 def test_the_command_prints_an_address_that_opens_a_table(tmp_path):
-    """On the loopback alone, worth one visit, and ended by Ctrl-C."""
-    words = [sys.executable, "-m", "empirisk", "studio", "iris", "--no-browser"]
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    """On the loopback alone, worth one visit, not on the command line of the browser, and ended by Ctrl-C."""
+    words = [sys.executable, "-m", "empirisk", "studio", "iris"]
+    browser = tmp_path / "browser"
+    browser.write_text("#!/bin/sh\ntr '\\0' '\\n' < /proc/$$/cmdline > started\n")
+    browser.chmod(0o700)
+    with subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=os.environ | {"BROWSER": f"{browser} %s"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
         line = next(line for line in process.stdout if "token=" in line)
         address = urlsplit(line.split()[-1])
         assert (address.hostname, address.fragment) == ("127.0.0.1", "table=iris")
@@ -90,5 +102,11 @@ def test_the_command_prints_an_address_that_opens_a_table(tmp_path):
         assert status == 303
         assert ask(address.port, "/", {"Cookie": headers["set-cookie"].partition(";")[0]})[0] == 200
         assert ask(address.port, f"/?{address.query}")[0] == 403
+        started = (tmp_path / "started").read_text()
+        assert "token" not in started
+        opened = Path(urlsplit(started.split()[-1]).path)
+        assert opened.stat().st_mode & 0o777 == 0o600
+        assert f"url={line.split()[-1]}" in opened.read_text()
         process.send_signal(signal.SIGINT)
         process.wait(30)
+        assert not opened.parent.exists()

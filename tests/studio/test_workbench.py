@@ -365,10 +365,15 @@ def test_no_answer_holds_many_points(visitor, learned):
     names = [f"column {k}" for k in range(400)]
     rows = [",".join(str((k * j) % 97) for j in range(400)) for k in range(120)]
     visitor.ask("/upload?name=wide.csv", "\n".join([",".join(names), *rows]).encode())
-    views = [visitor.ask("/table", {"name": "wide.csv"})]
+    views = [visitor.ask("/table", {"name": "wide.csv"}), visitor.ask("/table/names", {"name": "wide.csv"})]
     views += [visitor.ask(f"/runs/{learned[0]}/{view}", {}) for view in ("errors", "threshold", "form")]
     counts = [points(view) for view in views]
     assert max(counts) <= 5000, counts
+
+    # Columns that are not shown can be chosen all the same.
+    hidden = visitor.ask("/table/names", {"name": "wide.csv", "part": "N 27"})
+    assert hidden == ["column 27", *(f"column {k}" for k in range(270, 280))]
+    assert "column 271" not in [one["name"] for one in views[0]["columns"]]
 
 
 def points(answer):

@@ -11,9 +11,10 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from empirisk.studio.workbench.opening import open_source
+from empirisk.studio.workbench.folder import StudioFolder
+from empirisk.studio.workbench.opening import in_browser, open_source
 from tests.studio.browsers import by_id, drop, is_clean, is_narrow_enough, is_told, sized, text, until, walk_by_tab
-from tests.studio.studios import learned_runs, process_of
+from tests.studio.studios import learned_runs, process_of, running
 
 EVIL = "<img src=x onerror=document.title='owned'>"
 
@@ -225,3 +226,43 @@ def test_stop_kill_go_on_and_finish(page, home):
     by_id(driver, "finish").click()
     until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
     is_clean(driver, address)
+
+
+def test_a_column_that_is_not_shown_is_the_target(page, home):
+    """Of a table with more columns than the page shows, the name is typed."""
+    driver, address = page
+    StudioFolder(home).place("wide.csv").write_text(
+        "\n".join(
+            [
+                ",".join(f"column {k}" for k in range(400)),
+                *(",".join(str(j * k % 97) for k in range(400)) for j in range(60)),
+            ]
+        )
+    )
+    sized(driver, 400, 850)
+    driver.get(f"{address}/#table=wide.csv")
+    until(driver, lambda: "150 of the columns are shown" in text(driver, "view"))
+    target = by_id(driver, "target")
+    target.send_keys("n 271")
+    offered = "return [...document.querySelectorAll('#names option')].map(one => one.value)"
+    until(driver, lambda: driver.execute_script(offered) == ["column 271"])
+    target.clear()
+    target.send_keys("column 271", Keys.ENTER)
+    until(driver, lambda: "column 271: a number" in text(driver, "notes"))
+    assert "--target 'column 271'" in text(driver, "view")
+    is_narrow_enough(driver)
+    is_told(driver)
+    is_clean(driver, address)
+
+
+def test_a_file_leads_the_browser_into_the_studio(page, tmp_path, monkeypatch):
+    """The cookie counts also for who comes from elsewhere; the file is there no longer than the studio."""
+    driver, _ = page
+    monkeypatch.setattr("webbrowser.open", driver.get)
+    with running(tmp_path) as (_, announced), in_browser(StudioFolder(tmp_path), f"{announced[0]}#table=iris"):
+        until(driver, lambda: driver.find_elements(By.ID, "view") and "150 rows, 5 columns" in text(driver, "view"))
+        assert len(announced) == 2
+    assert not list(tmp_path.iterdir())
+    driver.get("about:blank")
+    for kind in ("browser", "performance"):  # the other tests look at requests to their studio alone
+        driver.get_log(kind)

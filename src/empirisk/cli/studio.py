@@ -2,7 +2,7 @@
 
 import socket
 import sys
-import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +28,7 @@ def command(
 
     from empirisk.service.connections import OPTIONS
     from empirisk.studio.app import make_studio
-    from empirisk.studio.workbench.opening import open_source
+    from empirisk.studio.workbench.opening import in_browser, open_source
 
     folder, start = open_source(Path.cwd(), source)
     announced: list[str] = []
@@ -45,7 +45,6 @@ def command(
         except OSError as error:
             raise EmpiriskError(f"port={port} is taken ({error.strerror}); choose another, or 0.") from error
         app = make_studio(listener.getsockname()[1], announce, folder)
-        if browser:
-            webbrowser.open(announced[0])
-        say("Ctrl-C ends the studio.")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", **OPTIONS)).run([listener])
+        with in_browser(folder, announced[0]) if browser else nullcontext():
+            say("Ctrl-C ends the studio.")
+            uvicorn.Server(uvicorn.Config(app, log_level="warning", **OPTIONS)).run([listener])

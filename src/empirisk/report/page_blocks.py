@@ -143,5 +143,8 @@ def _shown(value: Any) -> Any:
 def render(makers: dict[str, Callable[[], Section]], warnings: Sequence[str] = (), **parts: Any) -> str:
     """The page, whole in one file."""
     made, lost = sections(makers)
-    parts |= {"style": text_of(ROOM, "style.css"), "script": text_of(ROOM, "script.js")}
+    parts |= {
+        "style": text_of("empirisk", "palette.css") + text_of(ROOM, "style.css"),
+        "script": text_of(ROOM, "script.js"),
+    }
     return templates.render(ROOM, "template.html", _shown, sections=made, warnings=[*warnings, *lost], **parts)

@@ -35,7 +35,7 @@ def pages() -> list[BaseRoute]:
 def static() -> list[BaseRoute]:
     """The files of the pages: those of the package by their names, so that no path of a client is opened."""
     found: list[BaseRoute] = []
-    for file in files(ROOM).joinpath("static").iterdir():
+    for file in (files("empirisk").joinpath("palette.css"), *files(ROOM).joinpath("static").iterdir()):
         kind = KINDS[file.name.rpartition(".")[2]]
         found.append(Route(f"/static/{file.name}", always(Response(file.read_bytes(), media_type=kind))))
     return found

@@ -17,6 +17,7 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
     "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
         "img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -86,8 +87,10 @@ class Guard:
             self.renew()
         if not fresh and not known:
             return problem(403, SPENT)
+        # "strict" would shut out who follows a link to the studio, such as that of the file which opens the browser; a
+        # page of another origin can neither read what it leads to nor change anything by it.
         answer = RedirectResponse(scope["path"] or "/", 303)
-        answer.set_cookie(self._cookie, self._key, httponly=True, samesite="strict", path="/")
+        answer.set_cookie(self._cookie, self._key, httponly=True, samesite="lax", path="/")
         return answer
 
     def _knows(self, cookies: str) -> bool:

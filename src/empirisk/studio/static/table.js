@@ -14,7 +14,14 @@ export async function tableView(place, name) {
   const words = table.options, columns = make("ul", {class: "columns", "aria-label": "Columns"}), notes = make("div", {id: "notes", role: "status"}), code = make("div", {class: "stack"});
   const learn = make("button", {type: "button", class: "main large", id: "learn", onclick: start}, "Learn");
   const set = (key, value) => { options[key] = value || undefined; update(); };
-  const target = make("select", {id: "target", onchange: () => choose(target.value)});
+  const offered = make("datalist", {id: "names"}), whole = table.columns.length === table.width;
+  /** A column to choose: from a menu, or, of a table with more columns than are shown, by a part of its name. */
+  const chooser = (attributes, none) => whole ? make("select", attributes) : make("input", {...attributes, type: "text", list: "names", autocomplete: "off", placeholder: `${none}: type a part of its name`, onfocus: suggest, oninput: suggest});
+  const suggest = ({target: {value: part}, target: typed}) => trying(async () => {
+    const found = await ask("/table/names", {name, part});
+    if (typed.value === part) offered.replaceChildren(...found.map(one => option([one, one])));
+  });
+  const target = chooser({id: "target", onchange: () => choose(target.value)}, "choose a column");
   options.target = table.target ?? undefined;
 
   function choose(column) {
@@ -24,7 +31,7 @@ export async function tableView(place, name) {
   }
 
   function drawTargets() {
-    target.replaceChildren(option(["", "choose a column"]), ...table.columns.filter(column => column.target).map(column => option([column.name, column.name])));
+    if (whole) target.replaceChildren(option(["", "choose a column"]), ...table.columns.filter(column => column.target).map(column => option([column.name, column.name])));
     target.value = options.target ?? "";
   }
 
@@ -89,8 +96,12 @@ export async function tableView(place, name) {
 
   const list = text => text.split(",").map(part => part.trim()).filter(Boolean);
   const field = (key, hint, read) => make("label", {}, words[key], make("input", {id: `option-${key}`, type: read === Number ? "number" : "text", min: 0, step: "any", placeholder: hint, onchange: event => set(key, event.target.value && read(event.target.value))}));
-  const column = key => make("label", {}, words[key], make("select", {onchange: event => set(key, event.target.value)}, option(["", "no column"]), table.columns.map(one => option([one.name, one.name]))));
-  const panel = make("div", {class: "card sticky options"}, make("h2", {}, "Learn"), make("label", {}, words.target, target), field("time", "as long as it needs", Number),
+  const column = key => {
+    const chosen = chooser({onchange: () => set(key, chosen.value)}, "no column");
+    if (whole) chosen.replaceChildren(option(["", "no column"]), ...table.columns.map(one => option([one.name, one.name])));
+    return make("label", {}, words[key], chosen);
+  };
+  const panel = make("div", {class: "card sticky options"}, make("h2", {}, "Learn"), make("label", {}, words.target, target), offered, field("time", "as long as it needs", Number),
     make("details", {}, make("summary", {}, `${words.machines}: `, count), machines),
     make("details", {}, make("summary", {}, "More"), make("label", {}, words.metric, metric), field("drop", "id, name", list), field("missing", "ERR, -999", list), column("groups"), column("time_order"), field("test", "0.2", Number), field("folds", "5, or 3 of many rows", Number),
       make("label", {class: "check"}, make("input", {type: "checkbox", onchange: event => set("balance", event.target.checked)}), ` ${words.balance}`), field("seed", "0", Number)), notes, learn);

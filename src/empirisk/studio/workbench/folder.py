@@ -50,7 +50,7 @@ class StudioFolder:
     def __init__(self, parent: Path, given: Mapping[str, Path] | None = None):
         self.path, self.given = parent.absolute() / NAME, dict(given or {})
 
-    def _make_own(self) -> None:
+    def make_own(self) -> None:
         """Make the folder, which other users of the machine do not enter."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -94,7 +94,7 @@ class StudioFolder:
 
     def place(self, name: str) -> Path:
         """Where a new table is written."""
-        self._make_own()
+        self.make_own()
         self._tables.mkdir(exist_ok=True)
         return self._tables / name
 
@@ -143,7 +143,7 @@ class StudioFolder:
     def new_run(self, about: Mapping[str, Any]) -> Path:
         """Make the folder of a run."""
         folder = self.path / "runs" / secrets.token_hex(ID_BYTES)
-        self._make_own()
+        self.make_own()
         folder.mkdir(parents=True)
         write_json(folder / "run.json", {**about, "created": datetime.now(UTC).isoformat(timespec="seconds")})
         return folder

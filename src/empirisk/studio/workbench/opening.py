@@ -1,6 +1,11 @@
 """What the studio is started with: nothing, a table, or a model."""
 
+import os
 import shutil
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +17,9 @@ from empirisk.tables.model import TableModel
 from empirisk.tables.reading import datasets
 
 MODEL = ".model"
+GO_ON = (
+    '<!doctype html><meta charset="utf-8"><title>Empirisk studio</title><meta http-equiv="refresh" content="0; url={}">'
+)
 
 
 def open_source(parent: Path, source: Path | None) -> tuple[StudioFolder, str]:
@@ -34,3 +42,24 @@ def _with_model(folder: StudioFolder, source: Path) -> tuple[StudioFolder, str]:
     made = folder.new_run({"name": source.stem})
     shutil.copyfile(source, made / f"{RESULT}{MODEL}")
     return folder, f"#run={made.name}"
+
+
+@contextmanager
+def in_browser(folder: StudioFolder, address: str) -> Iterator[None]:
+    """Open an address in the browser by a file that leads to it, which is there until the end.
+
+    The address holds the key to the studio, and every user of a machine can read what a browser was started with.
+    """
+    path = folder.path / "open.html"
+    with suppress(OSError):  # where nothing can be written, people open the address that was printed
+        folder.make_own()
+        path.unlink(missing_ok=True)  # of a studio that was killed
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(GO_ON.format(escape(address)))
+        webbrowser.open(path.as_uri())
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # something else is kept in the folder
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()

@@ -55,6 +55,10 @@ class Workbench:
         name, types = str(body.get("name")), body.get("types") or {}
         return tables.told(name, self.folder.table(name), types)
 
+    def names(self, request: Request, body: Any) -> Any:
+        """Columns of a table whose names hold a part."""
+        return tables.names(self.folder.table(str(body.get("name"))), str(body.get("part", "")))
+
     def notes(self, request: Request, body: Any) -> Any:
         """What `learn` would make of it, and the lines that would do it."""
         name, options = str(body.get("name")), chosen_options(dict(body.get("options") or {}))
@@ -274,6 +278,7 @@ def routes(workbench: Workbench) -> list[BaseRoute]:
     return [
         get("/list", workbench.listed),
         post("/table", workbench.table),
+        post("/table/names", workbench.names),
         post("/table/notes", workbench.notes, 200),
         post("/table/do", workbench.change_table),
         Route("/upload", workbench.upload, methods=["POST"]),

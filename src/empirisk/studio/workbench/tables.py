@@ -29,6 +29,7 @@ METRICS = (
 )
 FEW_ROWS = 8  # rows that are shown as they are
 MOST_COLUMNS = 150  # that are shown, of a longer list the first ones and the last, which often is the target
+MOST_NAMES = 50  # of columns that a part of a name offers
 MOST_WARNINGS = 20  # that are listed: more are not read
 MOST_CELLS = 1000  # of the first rows: with the columns, an answer holds at most 5 000 points
 NOTE_ROWS = 5000  # rows, from the first, in which leaks and copies are looked for
@@ -107,6 +108,12 @@ def told(name: str, source: str, types: Mapping[str, str]) -> dict[str, Any]:
         "options": OPTIONS,
         "target": datasets.about(source).target if source in datasets.NAMES else None,
     }
+
+
+def names(source: str, part: str) -> list[str]:
+    """Columns to choose from, shown or not, whose names hold a part: those that begin with it first."""
+    found = [name for name in frame_of(source, version(source)).columns if part.casefold() in name.casefold()]
+    return sorted(found, key=lambda name: not name.casefold().startswith(part.casefold()))[:MOST_NAMES]
 
 
 def notes(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
