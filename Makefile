@@ -81,7 +81,7 @@ docs: $(DOCS)
 # Programs of other people, in an environment of their own.
 clients: $(BIN)/python
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,clients]'
 	.venv-clients/bin/python -m clients
 
 version: | $(BIN)/python
