@@ -78,10 +78,11 @@ docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# Programs of other people, in an environment of their own.
+# Programs of other people, in an environment of their own: MLflow needs an older protobuf than the pinned one.
 clients: $(BIN)/python
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,clients]'
+	grep -v '^protobuf==' constraints.txt > .venv-clients/constraints.txt
+	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-clients/constraints.txt -e '.[dev,clients]'
 	.venv-clients/bin/python -m clients
 
 version: | $(BIN)/python
