@@ -612,7 +612,7 @@ def _dense_where_small(design: Design) -> Design:
 
     Sparse ones of which a dense copy takes no time, or no more memory.
     """
-    X = getattr(design, "X", None)
+    X: Any = getattr(design, "X", None)
     if not sparse.issparse(X):
         return design
     rows, columns = X.shape

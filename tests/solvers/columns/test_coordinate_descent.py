@@ -396,7 +396,7 @@ def test_what_it_cannot_do_is_refused():
 
 
 def test_columns_that_depend_on_each_other_do_not_hold_it_up():
-    """More columns than digits tell apart: it ends after ten rounds that bring nothing, and leaves the rest to others."""
+    """Of columns that digits do not tell apart: it ends after ten rounds that bring nothing."""
     random = np.random.default_rng(0)
     X, y = 1e6 + random.normal(size=(13, 12)), random.integers(0, 2, 13)
     machine = er.LeastSquaresClassifier(
