@@ -65,6 +65,14 @@ def small_memory() -> None:
         er.SVM(C=100.0, features=er.kernels.Gaussian(1.0)).fit(many, (many[:, 0] + many[:, 1] ** 3 > 0).astype(int))
 
 
+def in_blocks() -> None:
+    """Boosting from a file, level by level: of so many rows the bins are not kept."""
+    with tempfile.TemporaryDirectory() as folder, er.config(memory="4MB"):
+        rows = pl.DataFrame(np.tile(np.column_stack([X[:, :3], TWO]), (4_700, 1)), schema=["a", "b", "c", "y"])
+        rows.write_parquet(f"{folder}/rows.parquet")
+        er.BoostingClassifier(n_estimators=2).fit(er.scan(f"{folder}/rows.parquet", target="y"))
+
+
 def large_data() -> None:
     """A fit as on large data."""
     before, designs.LARGE = designs.LARGE, 1
@@ -221,6 +229,7 @@ def tree_fits() -> Fits:
     yield "boosting on few bins", fit(er.BoostingRegressor(n_estimators=2, max_bins=8), X)
     large = np.tile(X, (1200, 1))  # large enough for threads that meet
     yield "boosting in a team", fit(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=4), large, np.tile(TWO, 1200))
+    yield "boosting in blocks", in_blocks
     yield "boosting of three", fit(er.BoostingClassifier(n_estimators=3), holes, THREE)
     yield "boosting with rules", fit(er.BoostingRegressor(n_estimators=3, monotonic_cst=[1, 0, 0, 0]))
     yield (

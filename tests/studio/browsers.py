@@ -52,6 +52,36 @@ def is_narrow_enough(driver):
     assert wide[0] <= wide[1], wide
 
 
+#: Texts that stand out too little from the ground behind them, whose layers are laid over one another.
+FAINT = """
+const pen = Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d");
+const read = colour => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+  return [...pen.getImageData(0, 0, 1, 1).data].map(v => v / 255); };
+const over = (top, below) => below.map((v, k) => k === 3 ? 1 : top[k] * top[3] + v * (1 - top[3]));
+const ground = it => it ? over(read(getComputedStyle(it).backgroundColor), ground(it.parentElement)) : [1, 1, 1, 1];
+const linear = v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+const light = ([r, g, b]) => .2126 * linear(r) + .7152 * linear(g) + .0722 * linear(b);
+const contrast = it => {
+  const style = getComputedStyle(it), below = ground(it);
+  const ends = [light(over(read(it instanceof SVGElement ? style.fill : style.color), below)), light(below)];
+  return (Math.max(...ends) + .05) / (Math.min(...ends) + .05);
+};
+const written = it => [...it.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+const shown = it => it.checkVisibility() && !it.closest(":disabled, option, .skip, .hidden");
+for (const change of document.getAnimations()) change.finish();  // from day to night
+return [...document.querySelectorAll("body *")].filter(it => shown(it) && written(it) && contrast(it) < 4.5)
+  .map(it => [it.tagName, it.textContent.slice(0, 40), contrast(it)]);
+"""
+
+
+def is_legible(driver):
+    """All letters stand out from their ground, by day and by night, as the accessibility guidelines (WCAG, AA) ask."""
+    for dark in (False, True):
+        sized(driver, 1300, 900, dark)
+        faint = driver.execute_script(FAINT)
+        assert not faint, (dark, faint)
+
+
 DROP = """
 const [selector, name, text] = arguments, target = document.querySelector(selector), data = new DataTransfer();
 data.items.add(new File([text], name));

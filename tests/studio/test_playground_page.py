@@ -6,7 +6,17 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from empirisk.studio.playground.points import DATASETS
-from tests.studio.browsers import by_id, is_clean, is_narrow_enough, is_told, sized, text, until, walk_by_tab
+from tests.studio.browsers import (
+    by_id,
+    is_clean,
+    is_legible,
+    is_narrow_enough,
+    is_told,
+    sized,
+    text,
+    until,
+    walk_by_tab,
+)
 
 
 @pytest.fixture
@@ -131,6 +141,7 @@ def test_the_playground_by_keyboard_and_by_ear(open_page):
     assert any(role == "application" and "Arrow keys" in name for role, name in found)
     assert "support vectors" in driver.execute_script("return document.getElementById('described').textContent")
     walk_by_tab(driver)
+    is_legible(driver)
     # The path over C is a strip to drag along, and a slider for the keyboard.
     strip = by_id(driver, "path")
     strip.send_keys(Keys.PAGE_UP)

@@ -13,7 +13,18 @@ from selenium.webdriver.common.keys import Keys
 
 from empirisk.studio.workbench.folder import StudioFolder
 from empirisk.studio.workbench.opening import in_browser, open_source
-from tests.studio.browsers import by_id, drop, is_clean, is_narrow_enough, is_told, sized, text, until, walk_by_tab
+from tests.studio.browsers import (
+    by_id,
+    drop,
+    is_clean,
+    is_legible,
+    is_narrow_enough,
+    is_told,
+    sized,
+    text,
+    until,
+    walk_by_tab,
+)
 from tests.studio.studios import learned_runs, process_of, running
 
 EVIL = "<img src=x onerror=document.title='owned'>"
@@ -149,12 +160,14 @@ def test_every_view_by_keyboard_and_by_ear(page, runs, home):
         until(driver, lambda there=there: driver.find_elements(By.CSS_SELECTOR, there))
         is_told(driver)
         walk_by_tab(driver)
+        is_legible(driver)
     driver.get(f"{address}/#run={runs[0]}")
     until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
     for name in ("matter", "errors", "threshold", "files", "learn"):
         by_id(driver, f"tab-{name}").click()
         until(driver, lambda: text(driver, "panel") not in ("", "…"))
         found = is_told(driver)
+        is_legible(driver)
         assert ("tab", {"matter": "What matters", "learn": "The same elsewhere"}.get(name, "New files")) in found
     # The curve of a column is told in words.
     by_id(driver, "tab-matter").click()

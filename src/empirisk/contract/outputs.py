@@ -18,13 +18,17 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def in_single_precision(method: Method) -> Method:
-    """Method decorator: of rows in float32 and without a feature map, answers are float32 too, computed in float64."""
+    """Method decorator: of rows in float32 and without a feature map, answers are float32 too, computed in float64.
+
+    Answers beyond the range of float32 stay as they are: a large number is a better answer than infinity.
+    """
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         answers = method(self, X, *args, **kwargs)
         single = getattr(X, "dtype", None) == np.float32 and getattr(self, "features", None) is None
-        return answers.astype(np.float32) if single else answers
+        fits = single and (np.abs(answers[np.isfinite(answers)]) <= np.finfo(np.float32).max).all()
+        return answers.astype(np.float32) if fits else answers
 
     return call  # type: ignore[return-value]
 

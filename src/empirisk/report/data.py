@@ -106,9 +106,14 @@ def values_of(series: pl.Series) -> NDArray:
 
 
 def correlated(learned: Any, least: float) -> list[tuple[tuple[str, str], float]]:
-    """The pairs of important numeric columns with the largest rank correlations, on a sample of the rows."""
-    numbers = set(learned.model.schema.named(lambda kind: kind.drawn == "numbers"))
-    names = [name for name in leading(learned) if name in numbers][:CORRELATED_COLUMNS]
+    """The pairs of numeric columns with the largest rank correlations, on a sample of the rows.
+
+    Of many columns the most important ones are compared. One without importance counts too: a machine that learned
+    from its twin alone has an effect of the twin that is told with care.
+    """
+    numbers = learned.model.schema.named(lambda kind: kind.drawn == "numbers")
+    first = [name for name in leading(learned) if name in numbers]
+    names = list(dict.fromkeys([*first, *numbers]))[:CORRELATED_COLUMNS]
     frame = learned.plan.frame.select(names)
     frame = frame.sample(min(CORRELATION_ROWS, frame.height), seed=0)
     together = list(combinations(names, 2))

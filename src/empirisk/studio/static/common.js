@@ -130,8 +130,11 @@ function drawChart(svg, {series, dots = [], at = null, log = false, label = "", 
   return {xOf: pixel => xLow + (pixel - left) / (width - left - right) * (xHigh - xLow)};
 }
 
+/** How a cell of a table is set: long words and dates get room. */
+export const cellKind = text => text.length > 24 ? "long" : /^\d{4}-\d\d-\d\d/.test(text) ? "date" : "";
+
 /** A colour of a line, dark enough (or light, on dark paper) to be read as text. */
-export const asInk = colour => `color-mix(in srgb, ${colour} 70%, var(--ink))`;
+export const asInk = colour => `color-mix(in srgb, ${colour} 60%, var(--ink))`;
 
 /** An interval as a bar with its value as a line, on a track that reaches from `low` to `high`. */
 export function interval(value, [from, to], [low, high], words) {

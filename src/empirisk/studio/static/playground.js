@@ -101,13 +101,16 @@ function described(answer) {
   return parts.filter(Boolean).join(" ");
 }
 
+const TASK_LEGENDS = {classes: "Filled points teach, hollow ones are held out.", numbers: "x goes across, the target upwards. Thin lines are residuals; hollow points are held out.", clusters: "Colours are the clusters that the machine finds."};
+const MARGINS = "Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange. Thin lines: the margin, f = ±1.";
+const FAMILY_LEGENDS = {classes: {equation: MARGINS, perceptron: "Orange rings: points at which the last step moved."}, clusters: {kmeans: "Crosses are their means.", mixture: "Crosses are centres, ellipses one and two standard deviations."}};
 const PENALTIES = {l2: "½‖w‖²", l1: "‖w‖₁", elastic_net: "½(‖w‖₁ + ½‖w‖²)", none: "0"};
 function equation() {
   const place = byId("equation"), settings = relevant(), part = (kind, text) => make("b", {class: kind}, text);
   if (state.family !== "equation") { place.replaceChildren(familyOf(state.family).formula); return; }
   const phi = {linear: "x", polynomial: `φ${["", "₁", "₂", "₃", "₄", "₅", "₆", "₇", "₈"][settings.degree] ?? ""}(x)`, kernel: "φₖ(x)", network: "φ(x; W)"}[settings.features];
   place.replaceChildren("minimise", part("penalty", PENALTIES[settings.penalty]), "+", part("scale", digits(settings.C)), "· Σᵢ", part("loss", (settings.loss ?? settings.number_loss).replaceAll("_", " ")),
-    "( yᵢ , ⟨w, ", part("phi", phi.replace("x", "xᵢ")), "⟩ + b )");
+    make("span", {}, "( yᵢ , ⟨w, ", part("phi", phi.replace("x", "xᵢ")), "⟩ + b )"));
 }
 
 function errors(answer) {
@@ -295,6 +298,7 @@ function controls() {
     return make("label", {class: "slide"}, title, shown, slider, hint);
   }));
   if (active?.startsWith("control-")) byId(active)?.focus();
+  byId("legend").textContent = [TASK_LEGENDS[state.task], FAMILY_LEGENDS[state.task]?.[state.family]].filter(Boolean).join(" ");
 }
 
 function families() {
@@ -375,9 +379,6 @@ function rebuild() {
   datasets();
   controls();
   byId("held").closest("label").hidden = state.task === "clusters";
-  const words = {classes: "Filled points teach, hollow ones are held out. Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange. Thin lines: the margin, f = ±1.",
-    numbers: "x goes across, the target upwards. Thin lines are residuals; hollow points are held out.", clusters: "Colours are the clusters that the machine finds; crosses are centres, ellipses one and two standard deviations."};
-  byId("legend").textContent = words[state.task];
 }
 
 // --- points -------------------------------------------------------------------------------------------------------------

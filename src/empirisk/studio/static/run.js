@@ -1,5 +1,5 @@
 // One run: the league while it is played, and the result with everything that can be asked of it.
-import {ask, chart, digits, interval, make, percent, scoreName, toast} from "./common.js";
+import {ask, cellKind, chart, digits, interval, make, percent, scoreName, toast} from "./common.js";
 import {codeBlocks, crumbs, trying} from "./workbench.js";
 
 export async function runView(place, id) {
@@ -91,6 +91,8 @@ function resultView(place, id, told, run) {
   const names = Object.keys(VIEWS).filter(name => run.lines[name]);
   const open = name => {
     for (const tab of tabs.children) { tab.setAttribute("aria-selected", tab.dataset.name === name); tab.tabIndex = tab.dataset.name === name ? 0 : -1; }
+    const chosen = tabs.children[names.indexOf(name)];
+    tabs.scrollLeft = chosen.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - chosen.offsetWidth) / 2;  // on a phone they stand beyond the edge
     panel.setAttribute("aria-labelledby", `tab-${name}`);
     const lines = name === "learn" ? null : run.lines[name], body = make("div", {}, make("p", {class: "soft"}, "…"));
     panel.replaceChildren(body, ...lines ? [make("details", {class: "lines"}, make("summary", {}, "The same in the shell and in Python"), codeBlocks(lines))] : []);
@@ -196,7 +198,7 @@ function rowTable(head, rows, choose) {
   const body = make("tbody"), all = rows.map((cells, k) => [cells, k]), filter = make("input", {type: "search", placeholder: "show rows with …", "aria-label": "Show rows with", oninput: () => draw()});
   let by = -1, up = true;
   const text = cell => cell === null ? "" : typeof cell === "number" ? digits(cell, 4) : String(cell);
-  const cell = (value, column, k) => make("td", {class: typeof value === "number" ? "number" : text(value).length > 24 ? "long" : ""}, choose && column === 0 ? make("button", {type: "button", class: "small", "aria-label": `Look at row ${value}`}, text(value)) : text(value));
+  const cell = (value, column, k) => make("td", {class: typeof value === "number" ? "number" : cellKind(text(value))}, choose && column === 0 ? make("button", {type: "button", class: "small", "aria-label": `Look at row ${value}`}, text(value)) : text(value));
   function draw() {
     const wanted = filter.value.toLowerCase(), shown = all.filter(([cells]) => cells.some(one => text(one).toLowerCase().includes(wanted)));
     if (by >= 0) shown.sort(([a], [b]) => (up ? 1 : -1) * text(a[by]).localeCompare(text(b[by]), "en", {numeric: true}));

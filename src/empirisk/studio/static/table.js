@@ -1,5 +1,5 @@
 // One table: its columns, what is to be predicted, and what `learn` is to do.
-import {ask, digits, make} from "./common.js";
+import {ask, cellKind, digits, make} from "./common.js";
 import {codeBlocks, crumbs, trying} from "./workbench.js";
 
 export const spark = bars => {
@@ -105,7 +105,7 @@ export async function tableView(place, name) {
     make("details", {}, make("summary", {}, `${words.machines}: `, count), machines),
     make("details", {}, make("summary", {}, "More"), make("label", {}, words.metric, metric), field("drop", "id, name", list), field("missing", "ERR, -999", list), column("groups"), column("time_order"), field("test", "0.2", Number), field("folds", "5, or 3 of many rows", Number),
       make("label", {class: "check"}, make("input", {type: "checkbox", onchange: event => set("balance", event.target.checked)}), ` ${words.balance}`), field("seed", "0", Number)), notes, learn);
-  const head = make("details", {class: "card"}, make("summary", {}, `The first ${table.head.length} rows`), make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "The first rows"}, make("table", {"aria-label": "The first rows"}, make("thead", {}, make("tr", {}, table.columns.map(one => make("th", {scope: "col"}, one.name)))), make("tbody", {}, table.head.map(row => make("tr", {}, row.map(cell => make("td", {}, cell))))))));
+  const head = make("details", {class: "card"}, make("summary", {}, `The first ${table.head.length} rows`), make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "The first rows"}, make("table", {class: "rows", "aria-label": "The first rows"}, make("thead", {}, make("tr", {}, table.columns.map(one => make("th", {scope: "col"}, one.name)))), make("tbody", {}, table.head.map(row => make("tr", {}, row.map(cell => make("td", {class: cellKind(cell)}, cell))))))));
   drawTargets();
   drawColumns();
   place.replaceChildren(crumbs(), make("h1", {}, name), make("p", {class: "soft"}, `${table.rows.toLocaleString("en")} rows, ${table.width} columns${table.described < table.rows ? `, described by ${table.described.toLocaleString("en")} of the rows` : ""}${table.columns.length < table.width ? `; ${table.columns.length} of the columns are shown` : ""}. Is a type wrong? Choose another.`),

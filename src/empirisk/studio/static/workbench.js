@@ -29,6 +29,7 @@ async function show() {
   const place = byId("view");
   const found = await trying(() => name in VIEWS ? VIEWS[name](place, value) : startView(place));
   if (typeof found === "function") leave = found;
+  if (name in VIEWS && !byId("problem").hidden) place.replaceChildren(crumbs());  // no view, and a way back
   const title = place.querySelector("h1");
   document.title = name in VIEWS && title ? `${title.textContent} · Empirisk studio` : HOME;
   // Who hears the page begins at the title of the new view; who opens the page begins at its top.
