@@ -608,15 +608,10 @@ def principal(
 
 
 def _dense_where_small(design: Design) -> Design:
-    """Rows from which the mean is subtracted before their products are made, which else lose digits far from zero.
-
-    Sparse ones of which a dense copy takes no time, or no more memory.
-    """
+    """Sparse rows, if few or mostly filled, as dense ones: the mean is subtracted before products, and no digits go."""
     X: Any = getattr(design, "X", None)
-    if not sparse.issparse(X):
-        return design
-    rows, columns = X.shape
-    few = rows * columns * min(rows, columns) <= SMALL or 3 * X.nnz >= 2 * rows * columns
+    rows, columns = design.shape
+    few = sparse.issparse(X) and (rows * columns * min(rows, columns) <= SMALL or 3 * X.nnz >= 2 * rows * columns)
     return design_of(X.toarray()) if few else design
 
 
