@@ -182,3 +182,16 @@ def test_weights_are_rows_to_the_bit_where_distances_are_equal():
     one = er.Hierarchical(n_clusters=1).fit(X, sample_weight=times).linkage_[:, 2]
     two = er.Hierarchical(n_clusters=1).fit(np.repeat(X, times, axis=0)).linkage_[:, 2]
     np.testing.assert_array_equal(one[one > 0], two[two > 0])
+
+
+def test_cells_without_rows_are_no_leaves():
+    # Rows whose differences no square can hold: of cells that are as near all rows go to the first.
+    X = np.column_stack([np.full(20, 0.7), 1e-48 * np.random.default_rng(0).normal(size=20)])
+    empty = 0
+    for seed in range(6):
+        for link in ("single", "complete", "average", "ward"):
+            machine = er.Hierarchical(link, cells=8, n_clusters=2, random_state=seed).fit(X)
+            assert np.isfinite(machine.linkage_).all()
+            assert machine.n_leaves_ == max(2, len(np.unique(machine.leaves_)))
+            empty += machine.n_leaves_ < 8
+    assert empty

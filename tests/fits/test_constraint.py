@@ -1,6 +1,7 @@
 """The constraint form: the least sum of losses within a radius, its bound, and the C that gives the same answer."""
 
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 import empirisk as er
 from empirisk import losses, penalties
+from empirisk.fits import fit
 from tests.truth import constrained_optimum
 
 RANDOM = np.random.default_rng(0)
@@ -228,3 +230,22 @@ def test_a_search_of_the_radius_does_not_ask_every_solver_at_every_C(monkeypatch
         machine.fit(X, y, sample_weight=weights)
     assert len(asked) <= 3
     assert machine.certificate_.relative_gap < 1e-4
+
+
+def test_the_search_ends_where_fits_cannot_prove_what_they_find(monkeypatch):
+    """Fits whose gaps stay open bound nothing: once they stand at one C, another C tells no more."""
+    run = fit.SolverRun.__call__
+
+    def vaguely(self, *given, **named):
+        found = run(self, *given, **named)
+        return [
+            replace(each, certificate=replace(each.certificate, gap=0.1 * each.certificate.primal)) for each in found
+        ]
+
+    monkeypatch.setattr(fit.SolverRun, "__call__", vaguely)
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20, 3)), random.normal(size=20)
+    with pytest.warns(ConvergenceWarning):
+        machine = er.Ridge(C=er.Constraint(0.01)).fit(X, y)
+    assert len(machine.history_["C"]) < 40
+    assert machine.certificate_.status == "stalled"

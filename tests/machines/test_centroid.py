@@ -65,3 +65,13 @@ def test_a_class_that_costs_nothing_is_never_predicted_and_all_numbers_are_finit
     two = er.NearestCentroid(features, class_weight={0: 0}).fit(X, y > 0)
     assert two.predict(100 * X).all()
     assert np.isfinite(two.intercept_).all()
+
+
+def test_the_gap_is_not_negative_where_a_centred_kernel_knows_rounding_alone():
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        X = np.tile(random.normal(size=5), (11, 1))
+        kernel = er.kernels.Centred(er.kernels.Polynomial(degree=3, constant=0.5))
+        certificate = er.NearestCentroid(kernel).fit(X, np.arange(11) % 3).certificate_
+        assert certificate.gap >= 0
+        assert certificate.relative_gap >= 0

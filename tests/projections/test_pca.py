@@ -384,3 +384,10 @@ def test_the_density_of_rows_on_a_plane():
     np.testing.assert_allclose(
         er.PCA().fit(whole).score_samples(whole), multivariate_normal(whole.mean(axis=0), np.cov(whole.T)).logpdf(whole)
     )
+
+
+def test_sparse_rows_far_from_zero_keep_their_variances_and_their_density():
+    X = 1e7 + np.random.default_rng(0).normal(size=(13, 12))
+    dense, thin = er.PCA().fit(X), er.PCA().fit(sparse.csr_array(X))
+    np.testing.assert_allclose(thin.explained_variance_, dense.explained_variance_, rtol=1e-6)
+    np.testing.assert_allclose(thin.score_samples(sparse.csr_array(X)), dense.score_samples(X), rtol=1e-6)

@@ -160,3 +160,19 @@ def test_weight_two_is_the_row_twice_also_where_hypotheses_err_alike():
     repeated = clone(machine).fit(X[rows], y[rows])
     np.testing.assert_array_equal(weighted.history_["risk"], repeated.history_["risk"])
     np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+
+
+def test_the_order_of_the_rows_does_not_choose_between_hypotheses_of_equal_risk():
+    X, y = np.ones((30, 1)), np.arange(30) % 2  # the hinge losses of w and of -w add up to 30 for all w within one
+
+    def plane(columns, random):
+        w = random.uniform(-1, 1, size=columns)
+        return lambda X: X @ w
+
+    machine = er.selection.HypothesisSearch(plane, "hinge", n_draws=20, random_state=0)
+    first = clone(machine).fit(X, y).decision_function(X[:1])
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(30)
+        found = clone(machine).fit(X, y[order])
+        np.testing.assert_array_equal(found.decision_function(X[:1]), first)
+        assert found.risk_ in found.history_["risk"]

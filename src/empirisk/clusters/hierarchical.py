@@ -220,12 +220,17 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, Estimator):
             # The tree says itself that it was stopped; and cells need not be those of the last round.
             warnings.simplefilter("ignore", ConvergenceWarning)
             machine.fit(X, sample_weight=weights)
-        self.leaves_[counting] = machine.labels_[counting]
-        sizes = np.bincount(machine.labels_[counting], weights[counting], minlength=cells).astype(np.float64)
+        labels = machine.labels_[counting]
+        sizes = np.bincount(labels, weights[counting], minlength=cells).astype(np.float64)
+        # Of means that are equal all but one have no rows, and are no leaves; but a tree has two.
+        kept = np.argsort(sizes == 0, kind="stable")[: max(2, np.count_nonzero(sizes))]
+        self.leaves_[counting] = np.argmax(labels[:, None] == kept, axis=1)
         if machine.squares_of_means_ is None:
-            return np.arange(cells), sizes, _distances_of(machine.cluster_centers_)
-        products = machine.dual_coef_ @ machine._products(machine.support_vectors_)
-        return np.arange(cells), sizes, _of_products((products + products.T) / 2)
+            squares = _distances_of(machine.cluster_centers_)
+        else:
+            products = machine.dual_coef_ @ machine._products(machine.support_vectors_)
+            squares = _of_products((products + products.T) / 2)
+        return np.arange(len(kept)), sizes[kept], squares[np.ix_(kept, kept)]
 
     def _link_some(
         self, design: Any, weights: Array, counting: NDArray[np.intp], chosen: NDArray[np.intp]

@@ -73,6 +73,7 @@ class RadiusSearch:
     fits: list[Fit] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in ("C", "objective", "gap")})
     iterations: int = 0
+    unproven: bool = False
 
     def __post_init__(self):
         self.tol = SHARE * self.run.limits.tol
@@ -108,8 +109,11 @@ class RadiusSearch:
 
     @property
     def ended(self) -> bool:
-        """Whether the answer is proven, and is that of one C but for a jump; or a limit or the user has ended it."""
-        if any(fit.cut for fit in self.fits):
+        """Whether the answer is proven, and is that of one C but for a jump; or a limit or the user has ended it.
+
+        Also where fits on either side of the same C leave too much open, as exact as they can be: no other C helps.
+        """
+        if any(fit.cut for fit in self.fits) or (self.unproven and self.tol == FINEST and self._width() <= SAME):
             return True
         settled = self.answer is self.inside or self._width() <= SAME
         return settled and self.gap <= self.run.limits.tol * self.magnitude
@@ -148,7 +152,9 @@ class RadiusSearch:
             self.outside = stage
         self.answer = min((self.inside, self._between()), key=lambda stage: stage.loss)
         # What the fits themselves leave open must not be what is left.
-        if sum(fit.certificate.gap for fit in fits) > SHARE * self.run.limits.tol * self.magnitude * scale:
+        left, allowed = sum(fit.certificate.gap for fit in fits), self.run.limits.tol * self.magnitude * scale
+        self.unproven = not left <= allowed
+        if left > SHARE * allowed:
             self.tol = max(SHARE * self.tol, FINEST)
         for name, value in (("C", C), ("objective", self.answer.loss), ("gap", self.gap)):
             self.history[name].append(value)

@@ -108,12 +108,14 @@ class NearestCentroid(MapsFeatures, CallbackSupportMixin, ClassifierMixin, Estim
         squares, centres = float(weights @ design.squared_rows()), float(totals @ norms)
         spread = max(squares - centres, 0.0)
         # The means are exact, but far from the origin the two sums have their first digits in common.
-        gap = len(weights) * np.finfo(float).eps * (squares + centres)
+        gap = (
+            len(weights) * np.finfo(float).eps * (abs(squares) + abs(centres))
+        )  # rounding of a centred kernel has either sign
         self.certificate_ = Certificate(
             primal=spread,
             dual=spread,
             gap=gap,
-            relative_gap=gap / max(spread, FLOOR * squares, np.finfo(float).tiny),
+            relative_gap=gap / max(spread, FLOOR * abs(squares), np.finfo(float).tiny),
             converged=bool(np.isfinite(spread)),
             status=Ending.CONVERGED if np.isfinite(spread) else Ending.STALLED,
             solver="closed_form",

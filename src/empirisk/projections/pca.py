@@ -287,6 +287,7 @@ class PCA(
     def _fit_explicit(
         self, design: Design, rows: NDArray, weights: Array, wanted: int | float, search: DirectionSearch
     ) -> tuple[Array, float]:
+        design = _dense_where_small(design)
         mean = design.tdot(weights) / weights.sum() if self.center else np.zeros(design.shape[1])
         spread, components, total = principal(design.shifted(mean), weights, wanted, search.told)
         dtype = getattr(getattr(design, "X", None), "dtype", np.float64)
@@ -604,6 +605,14 @@ def principal(
     with stopping(lambda: False):  # what was found is worth one pass more
         right = linalg.qr(design.tdot(np.sqrt(weights)[:, None] * vectors), mode="economic", check_finite=False)[0]
     return spread, right.T, total
+
+
+def _dense_where_small(design: Design) -> Design:
+    """Sparse rows, if few or mostly filled, as dense ones: the mean is subtracted before products, and no digits go."""
+    X: Any = getattr(design, "X", None)
+    rows, columns = design.shape
+    few = sparse.issparse(X) and (rows * columns * min(rows, columns) <= SMALL or 3 * X.nnz >= 2 * rows * columns)
+    return design_of(X.toarray()) if few else design
 
 
 def _variance(total: float, rounding: float) -> float:

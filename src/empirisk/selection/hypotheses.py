@@ -113,7 +113,7 @@ class HypothesisSearch(TaskByLoss):
         target = as_numbers(labels) if numeric else self._encoded(loss, labels, weights)
         risks = self._search(rows, loss, target, weights)
         self.history_ = {"risk": risks, "objective": np.minimum.accumulate(risks)}
-        self.n_iter_, self.risk_ = len(risks), float(risks.min())
+        self.n_iter_ = len(risks)
         counted = not numeric and not loss.convex and sample_weight is None
         self.bound_ = finite_class_bound(self.n_draws, len(rows), self.delta, self.risk_) if counted else None
         return self
@@ -129,20 +129,24 @@ class HypothesisSearch(TaskByLoss):
         return np.where(codes < 0, 0, codes).astype(np.float64) if several else np.where(codes == 1, 1.0, -1.0)
 
     def _search(self, X: Array, loss: Loss, y: Array, weights: Array) -> Array:
-        """The risk of each hypothesis, until one has none; the best is kept."""
+        """The risk of each hypothesis, until one has none; the best is kept, of equal ones the first.
+
+        Risks that differ by the rounding of a sum are equal: else the order of the rows would choose between them.
+        """
         draw, random = _sampler(self.draw), generator(self.random_state)
         risks: list[float] = []
         total = float(weights.sum())
+        clearly = 1 - 2 * len(X) * np.finfo(float).eps
         self.stopped_ = Ending.FINISHED
         with interruptible():
             deadline = Deadline(self.max_time)
             for _ in range(int(self.n_draws)):
                 hypothesis = draw(X.shape[1], random)
-                # Divided last: of weights that count rows, equal risks are equal to the last bit.
                 risk = float(weights @ self._losses(loss, y, self._numbers(hypothesis, X))) / total
-                if not risks or risk < min(risks):
-                    self.hypothesis_ = hypothesis
-                risks.append(risk if risk == risk else np.inf)
+                risk = risk if risk == risk else np.inf
+                if not risks or risk < clearly * self.risk_:
+                    self.hypothesis_, self.risk_ = hypothesis, risk
+                risks.append(risk)
                 if risk == 0:
                     self.stopped_ = Ending.CONVERGED
                     break

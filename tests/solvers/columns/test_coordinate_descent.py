@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
+import empirisk as er
 from empirisk import losses, penalties
 from empirisk.certificate import verify
 from empirisk.linalg import chosen_columns
@@ -391,3 +393,16 @@ def test_what_it_cannot_do_is_refused():
     for problem, word in ((hinge, "corners"), (joint, "joint")):
         assert word in CoordinateDescent().refusal(problem)
     assert CoordinateDescent().refusal(make(losses.Squared(), "l1", 1.0)[0]) == ""
+
+
+def test_columns_that_depend_on_each_other_do_not_hold_it_up():
+    """Of columns that digits do not tell apart: it ends after ten rounds that bring nothing."""
+    random = np.random.default_rng(0)
+    X, y = 1e6 + random.normal(size=(13, 12)), random.integers(0, 2, 13)
+    machine = er.LeastSquaresClassifier(
+        C=1e4, penalty="elastic_net", features=er.maps.Polynomial(), solver="coordinate_descent"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y)
+    assert machine.n_iter_ <= 30

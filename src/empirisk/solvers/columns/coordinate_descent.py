@@ -21,8 +21,9 @@ ROUGH = 1e-2
 RELEASE_SHARE = 0.98
 #: Checks of the gap without progress after which the solver reports a stall: only rounding is left.
 STALL_CHECKS = 3
-#: Rounds that add no column and halve neither the gap nor the objective, after which the solver reports a stall.
-FRUITLESS = 30
+#: Rounds that add no column and halve neither the gap nor the objective, after which the solver reports a stall; fewer
+#: for a quadratic loss, whose model each of them solves whole.
+FRUITLESS, FRUITLESS_EXACT = 30, 10
 #: Parts of the problem that must be the same objects for a run to go on at another C (warm start with its Gram matrix).
 SAME = ("loss", "penalty", "design", "y", "weights", "intercept")
 #: A sum of slopes below this share of their absolute sum counts as zero.
@@ -132,6 +133,7 @@ class CoordinateDescentRun:
         floor = 1e-6 * problem.origin_value / problem.C
         patience, still, last, only_near = 0, False, np.inf, False
         halved, since = (np.inf, np.inf), 0
+        fruitless = FRUITLESS_EXACT if problem.loss.quadratic else FRUITLESS
         while True:
             gap = self._correlate(only_near) if expected is None else np.inf
             enough = watch.tol * max(state.value, floor)
@@ -147,7 +149,7 @@ class CoordinateDescentRun:
                 return point
             if gap < 0.5 * halved[0] or state.value < 0.5 * halved[1]:
                 halved, since = (gap, state.value), 0
-            if patience > STALL_CHECKS or since > FRUITLESS:
+            if patience > STALL_CHECKS or since > fruitless:
                 watch.status = Ending.STALLED
                 return point
             new = self._violators(self._screening.values if expected is None else expected)
