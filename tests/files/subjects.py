@@ -168,7 +168,7 @@ def every_part() -> dict[str, Subject]:
         found[f"losses: {type(loss).__name__}"] = machine(er.Regressor(loss=loss), lambda X: X[:, 0])
     for loss in catalog.DEVIANCES:
         found[f"losses: {type(loss).__name__}"] = machine(er.Regressor(loss=loss), lambda X: np.exp(X[:, 0]))
-    for penalty in catalog.NORMS:
+    for penalty in [*catalog.NORMS, catalog.POSITIVE[0]]:
         found[f"penalties: {type(penalty).__name__}"] = machine(er.Regressor(penalty=penalty), lambda X: X[:, 0])
     return found
 

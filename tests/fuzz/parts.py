@@ -73,9 +73,13 @@ def residual_loss(random: Random) -> Any:
 
 
 def penalty(random: Random) -> Any:
-    """A norm, or whole groups of columns, whose labels fit one number of columns only."""
+    """A norm, now and then of weights that are never negative, or whole groups of columns.
+
+    Labels of groups fit one number of columns only.
+    """
     groups = [one for one in catalog.GROUPS if np.ndim(one.groups) == 0 or random.random() < 0.2]
-    return pick(random, catalog.NORMS if random.random() < 0.85 else groups)
+    norms = catalog.POSITIVE if random.random() < 0.1 else catalog.NORMS
+    return pick(random, norms if random.random() < 0.85 else groups)
 
 
 def _first_column(X: Any) -> Any:
