@@ -49,6 +49,8 @@ class Piece:
                 size = 0.5 * self.penalty.l2 * np.sum(w * (self.phi.astype(Long) @ w))
             elif hasattr(self.penalty, "groups"):
                 size = self._groups(w)
+            elif self.penalty.name() == "positive" and np.min(w, initial=0.0) < 0:
+                size = np.inf
             else:
                 size = self.penalty.l1 * np.abs(w).sum() + 0.5 * self.penalty.l2 * np.sum(w * w)
             total = size + Long(self.C) * np.sum(self.weights.astype(Long) * self._losses(f))

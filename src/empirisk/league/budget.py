@@ -22,7 +22,7 @@ WRITING_SECONDS, FILES_SECONDS, LEARNING_SECONDS = 2.0, 1.0, 1.0
 MAX_WRITING_SHARE, MAX_FILES_SHARE, MAX_LEARNING_SHARE = 0.1, 0.4, 0.3
 #: Processor seconds kept for importances, effects and curves, and the greatest share of the limit for them: a result
 #: without reasons is worth less than one more slow machine.
-TELLING_SECONDS, MAX_TELLING_SHARE = 4.0, 0.12
+TELLING_SECONDS, MAX_TELLING_SHARE = 4.0, 0.1
 #: Where others use the processors, a processor second takes longer: so many seconds are assumed at most.
 MAX_SLOWNESS = 8.0
 #: Processor seconds below which what was used so far does not tell how long one takes.
