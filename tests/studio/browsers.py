@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-SECONDS = 60  # that a page may take to show something: other tests run at the same time
+SECONDS = 180  # that a page may take to show something: other tests run at the same time
 
 
 def until(driver, condition):
