@@ -12,9 +12,9 @@ The lesson takes about ten minutes. You need Python and NumPy, and no knowledge 
 # %%
 # From a table to numbers
 # -----------------------
-# A machine sees rows of numbers. Each row has *features* :math:`x_i`, and a *label* :math:`y_i` that we want to predict
-# for new rows. Here are people with a marital status and a bank account, and whether they are happy. A status is no
-# number, so it gets a code. Names say nothing about happiness and are left out.
+# A machine sees rows of numbers. Each row has *features* :math:`x_i`, and a *label* :math:`y_i` that we want to
+# predict for new rows. Here are people with a marital status and a bank account, and whether they are happy. A status
+# is no number, so it gets a code. Names say nothing about happiness and are left out.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,13 +24,14 @@ people = [("married", 35_000, "yes"), ("single", 100_000, "no"), ("single", 7_50
 codes = {"married": 1, "single": 2, "divorced": 3}
 X = np.array([(codes[status], account) for status, account, _ in people], dtype=float)
 y = np.array([happy for *_, happy in people])
-assert X[1].tolist() == [2, 100_000] and y[1] == "no"  # the second person
+assert X[1].tolist() == [2, 100_000]
+assert y[1] == "no"
 print(X, y, sep="\n")
 
 # %%
-# Rows are samples and columns are features, everywhere in this library: X is n x d. (Some books have samples in columns;
-# their formulas are ours transposed.) A code such as 1, 2, 3 claims that single lies between married and divorced, which
-# is a claim about the world. One column of 0 and 1 for each status claims nothing.
+# Rows are samples and columns are features, everywhere in this library: X is n x d. (Some books have samples in
+# columns; their formulas are ours transposed.) A code such as 1, 2, 3 claims that single lies between married and
+# divorced, which is a claim about the world. One column of 0 and 1 for each status claims nothing.
 #
 # Texts become numbers in the same way. A *bag of words* has a row for each text and a column for each
 # word: 1 where it occurs.
@@ -38,7 +39,8 @@ mails = ["and viagra of nigeria", "the of", "viagra the", "and of", "and the nig
 spam = np.array([1, -1, 1, -1, 1, -1])
 machine = er.maps.bag_of_words(er.SVM(C=1.0), weighted=False, binary=True).fit(mails, spam)
 table = machine[:-1].transform(mails).toarray()
-assert table.shape == (6, 5) and table.sum() == 16  # six mails, five words, sixteen ones
+assert table.shape == (6, 5)
+assert table.sum() == 16
 assert machine.score(mails, spam) == 1.0
 verdict = machine.predict(["and viagra"])
 assert verdict[0] == 1  # the new mail is spam
@@ -48,19 +50,19 @@ print("the new mail is", "spam" if verdict[0] == 1 else "no spam")
 # What we want, and what we can have
 # ----------------------------------
 # Let rows come from a distribution :math:`P(x, y)`. A *loss* says how bad a prediction is; the simplest is 1 for an
-# error and 0 else. What we want is a small *expected* loss. If P were known, the best answer for a row would be its most
-# probable label. This is *Bayes rule*, and its error is the least that any machine can have.
+# error and 0 else. What we want is a small *expected* loss. If P were known, the best answer for a row would be its
+# most probable label. This is *Bayes rule*, and its error is the least that any machine can have.
 #
-# Throw two dice, look at the first, and guess the sum. P is known here, so Bayes rule can be computed: whatever the first
-# die shows, six sums are equally likely, and the best guess fails five times in six.
+# Throw two dice, look at the first, and guess the sum. P is known here, so Bayes rule can be computed: whatever the
+# first die shows, six sums are equally likely, and the best guess fails five times in six.
 dice = [(i, j) for i in range(1, 7) for j in range(1, 7)]
 rule = er.theory.FiniteBayes.of_outcomes(dice, x=lambda thrown: thrown[0], y=sum)
 assert abs(rule.error().value - 5 / 6) < 1e-12
 print(rule.error())
 
 # %%
-# In practice P is not known. We have a sample of n rows, and take the mean loss on it, the *empirical risk*, in place of
-# the expected loss. The library's name, Empirisk, stands for it.
+# In practice P is not known. We have a sample of n rows, and take the mean loss on it, the *empirical risk*, in place
+# of the expected loss. The library's name, Empirisk, stands for it.
 #
 # The empirical risk alone is not enough. A machine that stores the sample and answers "no" everywhere else has no
 # empirical risk at all. One nearest neighbour stores the sample too. Neither number says anything about new rows.
@@ -78,15 +80,16 @@ y, y_new = in_rectangle(X), in_rectangle(X_new)
 stored = {tuple(row): label for row, label in zip(X, y, strict=True)}
 recall = np.mean([stored.get(tuple(row), "outside") == label for row, label in zip(X, y, strict=True)])
 use = np.mean([stored.get(tuple(row), "outside") == label for row, label in zip(X_new, y_new, strict=True)])
-assert recall == 1.0 and use == np.mean(y_new == "outside")  # no better than a constant
+assert recall == 1.0
+assert use == np.mean(y_new == "outside")
 print(f"the store is right on {recall:.0%} of its own rows and on {use:.0%} of new ones")
 
 # %%
 # Search at random
 # ----------------
-# The opposite of storing is to choose from few functions. Take circles: draw 500 of them at random, count the errors of
-# each on the sample, and keep the best. :class:`empirisk.selection.HypothesisSearch` does this. No circle is a rectangle,
-# so some error stays; but a circle that is right on 50 rows is rather right on new ones.
+# The opposite of storing is to choose from few functions. Take circles: draw 500 of them at random, count the errors
+# of each on the sample, and keep the best. :class:`empirisk.selection.HypothesisSearch` does this. No circle is a
+# rectangle, so some error stays; but a circle that is right on 50 rows is rather right on new ones.
 
 
 def circle(columns, random):
@@ -98,12 +101,13 @@ def circle(columns, random):
 search = er.selection.HypothesisSearch(circle, n_draws=500, random_state=0).fit(X, y)
 errors = np.mean(search.predict(X_new) != y_new)
 assert (np.diff(search.history_["objective"]) <= 0).all()  # the best so far never gets worse
-assert search.risk_ <= 0.16 and errors < 0.25
+assert search.risk_ <= 0.16
+assert errors < 0.25
 er.plots.regions(search, X, y)
 
 # %%
-# The best of the first k circles, as k grows. Most draws are worse than a constant answer, and each further improvement
-# takes longer than the one before.
+# The best of the first k circles, as k grows. Most draws are worse than a constant answer, and each further
+# improvement takes longer than the one before.
 er.plots.history(search)
 
 # %%
@@ -145,18 +149,18 @@ for panel, shape in zip(axes, (ellipse, rectangle), strict=True):
 
 # %%
 # These functions are not linear in their parameters, so descent may end in a valley that is not the deepest. The
-# certificate says so: it has no lower bound. The machines of the rest of this course are linear in their parameters, and
-# their problem is convex. Then every valley is the deepest one, and that can be proved.
+# certificate says so: it has no lower bound. The machines of the rest of this course are linear in their parameters,
+# and their problem is convex. Then every valley is the deepest one, and that can be proved.
 #
 # The equation
 # ------------
-# Take a function that is linear in the weights w, on features :math:`\phi(x)` of our choice:
-# :math:`f(x) = \langle w, \phi(x) \rangle + b`. Measure each row with a loss, and the size of w with a *penalty* R. Then
+# Take a function that is linear in the weights w, on features :math:`\phi(x)` of our choice: :math:`f(x) = \langle w,
+# \phi(x) \rangle + b`. Measure each row with a loss, and the size of w with a *penalty* R. Then
 #
 # .. math:: \text{minimise} \quad R(w) + C \sum_i c_i \, \ell\big(y_i, \langle w, \phi(x_i) \rangle + b\big)
 #
-# C says how much the losses count against the penalty, :math:`c_i` how much row i counts. The sum is a sum, not a mean;
-# no factor 1/n and no factor 1/2 hides in a loss; b is never penalised. The four choices are four parameters:
+# C says how much the losses count against the penalty, :math:`c_i` how much row i counts. The sum is a sum, not a
+# mean; no factor 1/n and no factor 1/2 hides in a loss; b is never penalised. The four choices are four parameters:
 #
 # ===========================  ===========  ======================================
 # part                         parameter    examples
@@ -189,7 +193,7 @@ for (loss, features), machine in named.items():
     machine.fit(X, y)
     same = machine.certificate_.primal / written_out.certificate_.primal
     assert abs(same - 1) < 1e-5
-    print(f"{loss:9} features={str(features):22} objective {machine.certificate_.primal:8.3f}")
+    print(f"{loss:9} features={features!s:22} objective {machine.certificate_.primal:8.3f}")
 
 # %%
 # One slot, ``features=``, takes the machine from a line to a curve. The rest of the equation, and of the code, stays.
@@ -207,8 +211,8 @@ assert scores[0] < scores[1] <= scores[2]  # a line is not enough here
 # %%
 # What C does
 # -----------
-# A small C buys a simple function, a large C one that fits. Move the slider: from left to right the boundary bends more
-# and more towards single points. Lesson 5 is about how to choose C.
+# A small C buys a simple function, a large C one that fits. Move the slider: from left to right the boundary bends
+# more and more towards single points. Lesson 5 is about how to choose C.
 
 
 def fitted(C):
@@ -222,11 +226,12 @@ er.plots.slider(lambda C: er.plots.regions(fitted(C), X, y), C=[0.01, 0.1, 1.0, 
 # %%
 # Proof that it is the minimum
 # ----------------------------
-# Every convex fit ends with a certificate. ``primal`` is the value of the equation at the answer, ``dual`` a lower bound
-# that no w can get below (lesson 3 derives it). Their difference, the *gap*, is computed from the data alone and does not
-# trust the solver.
+# Every convex fit ends with a certificate. ``primal`` is the value of the equation at the answer, ``dual`` a lower
+# bound that no w can get below (lesson 3 derives it). Their difference, the *gap*, is computed from the data alone and
+# does not trust the solver.
 certificate = fitted(1.0).certificate_
-assert certificate.converged and certificate.dual <= certificate.primal
+assert certificate.converged
+assert certificate.dual <= certificate.primal
 assert certificate.relative_gap <= 1e-6
 print(certificate)
 
@@ -241,9 +246,9 @@ print(certificate)
 #
 # .. dropdown:: Solutions
 #
-#    1: the sum 2 leaves one possible first die, 3 leaves two, ..., 7 leaves six, ..., 12 leaves one. Bayes rule is right
-#    once for each of the 11 sums, in 11 of 36 throws. 2: the objectives agree. 3: all weights go to zero, and b alone is
-#    left: the commoner class everywhere.
+#    1: the sum 2 leaves one possible first die, 3 leaves two, ..., 7 leaves six, ..., 12 leaves one. Bayes rule is
+#    right once for each of the 11 sums, in 11 of 36 throws. 2: the objectives agree. 3: all weights go to zero, and b
+#    alone is left: the commoner class everywhere.
 rule = er.theory.FiniteBayes.of_outcomes(dice, x=sum, y=lambda thrown: thrown[0])
 assert abs(rule.error().value - 25 / 36) < 1e-12
 
@@ -255,7 +260,8 @@ assert abs(weighted.certificate_.primal / twice.certificate_.primal - 1) < 1e-5
 
 more_up = np.arange(120) % 6 != 1  # without every third row of "down"
 timid = er.SVM(C=1e-6).fit(X[more_up], y[more_up])
-assert np.abs(timid.coef_).max() < 1e-3 and set(timid.predict(X)) == {"up"}
+assert np.abs(timid.coef_).max() < 1e-3
+assert set(timid.predict(X)) == {"up"}
 
 # %%
 # Where to read on
