@@ -20,11 +20,12 @@ About twelve minutes. You need lesson 1.
 # (Writing it as the sign of -t gives -1 where the answer is right, which is no count of errors.) The sum of these
 # counts is flat almost everywhere and jumps elsewhere; to minimise it over a line is hard already, in general NP-hard.
 # So it is replaced by a convex loss that lies close to it.
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 import empirisk as er
-from empirisk.plots.style import look  # the colours and dashes of the views
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")  # told apart with any kind of colour vision
 
 er.plots.losses(["zero_one", "perceptron", "hinge", "logistic", "exponential", "squared"])
 
@@ -91,7 +92,8 @@ far = np.c_[rng.normal(14.0, 0.4, 40), rng.normal(-9.0, 0.4, 40)]  # easy: far o
 X = np.r_[near_left, near_right, far]
 y = np.repeat(["left", "right"], [30, 70])
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained", sharey=True)
+figure = Figure(figsize=(12, 3.9), layout="constrained")
+axes = figure.subplots(1, 3, sharey=True)
 wrong = {}
 for panel, loss in zip(axes, ("squared", "logistic", "hinge"), strict=True):
     machine = er.Classifier(loss=loss, C=1.0).fit(X, y)
@@ -101,6 +103,7 @@ for panel, loss in zip(axes, ("squared", "logistic", "hinge"), strict=True):
     panel.get_legend().remove()
 assert wrong["squared"] > 5
 assert wrong["logistic"] == wrong["hinge"] == 0
+figure
 
 # %%
 # Wrong rows cost differently too: the perceptron, hinge and logistic losses grow linearly, the squared loss with the
@@ -144,7 +147,8 @@ assert np.allclose(minimisers("logistic")[:-1], odds[:-1], atol=1e-3)  # the las
 assert np.allclose(minimisers("squared"), 2 * chances - 1, atol=1e-3)
 assert np.allclose(minimisers("hinge"), np.sign(2 * chances - 1), atol=1e-3)
 
-figure, panel = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+panel = figure.subplots()
 fine = np.linspace(0.02, 0.98, 97)
 curves = {
     "logistic: log-odds": np.log(fine / (1 - fine)),
@@ -152,13 +156,14 @@ curves = {
     "squared: 2p - 1": 2 * fine - 1,
     "hinge: the sign": np.sign(2 * fine - 1),
 }
-for number, (name, values) in enumerate(curves.items()):
-    panel.plot(fine, values, **look(number))
-    height = 0.4 if name.startswith("squared") else values[-1]  # below the hinge, which ends at 1 too
-    panel.annotate(name, (1.0, height), color=look(number)["color"], va="center", annotation_clip=False)
+heights = (4.0, 2.0, 0.4, 1.0)  # of the names: that of 2p - 1 stands below the end of the hinge
+for (name, values), height, colour in zip(curves.items(), heights, COLOURS, strict=True):
+    panel.plot(fine, values, color=colour)
+    panel.annotate(name, (1.0, height), color=colour, va="center", annotation_clip=False)
 panel.set(xlabel="probability p of +1", ylabel="best f", xlim=(0, 1))
 panel.set_title("What each loss computes", loc="left", fontsize=11)
 panel.spines[["top", "right"]].set_visible(False)
+figure
 
 # %%
 # A loss whose best f has the sign of :math:`2p - 1` for every p is called *classification calibrated*: with enough
@@ -220,12 +225,14 @@ two_bits = er.SVM(multiclass=[[1, 1, -1, -1], [1, -1, 1, -1]]).fit(np.eye(4), li
 assert len(two_bits.coef_) == 2
 assert two_bits.score(np.eye(4), list("abcd")) == 1.0
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained", sharey=True)
+figure = Figure(figsize=(12, 3.9), layout="constrained")
+axes = figure.subplots(1, 3, sharey=True)
 for panel, (scheme, machine) in zip(axes, machines.items(), strict=True):
     er.plots.regions(machine, X, y, axes=panel)
     panel.set_title(f'multiclass="{scheme}": {machine.score(X, y):.0%}', loc="left", fontsize=11)
     panel.get_legend().remove()
     assert machine.score(X, y) > 0.9
+figure
 
 # %%
 # There are two joint losses. *Softmax* turns the scores into probabilities, :math:`P(k) = e^{f_k} / \sum_j e^{f_j}`,
@@ -251,7 +258,7 @@ print(er.theory.is_calibrated("crammer_singer"))
 # Numbers in place of classes: regress on the *one-hot* code, a column of 0 and 1 for each class. This is
 # :class:`empirisk.LeastSquaresClassifier`. To regress on the digit itself would claim that a 3 lies between a 2 and a
 # 4.
-from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.datasets import load_digits
 
 digits, digit = load_digits(return_X_y=True)
 train, test = np.arange(0, 1200), np.arange(1200, 1797)
@@ -263,33 +270,67 @@ print(f"one-hot: {by_code:.0%} right; the digit as a number: {np.mean(rounded ==
 # %%
 # Exercises
 # ---------
-# **1.** At which t do hinge and logistic loss cross?
+# Try each before you open its solution.
+
+# %%
+# .. admonition:: Exercise 2.1
 #
-# **2.** Three voters prefer a > b > c, b > c > a, and c > a > b. Which class wins one against one?
+#    At which t do hinge and logistic loss cross?
 #
-# **3.** Is :math:`\max(0, 1 - t)^2` calibrated? And the absolute loss :math:`|y - f|` on labels -1 and 1?
+# .. solution::
 #
-# **4.** For a row with p = 0.9, how sure is the best f of the exponential loss? Turn it back into a probability.
-#
-# .. dropdown:: Solutions
-#
-#    1: where 1 - t = ln(1 + exp(-t)), at t = ln(e - 1) = 0.5413. 2: a beats b, b beats c and c beats a, each by two to
-#    one: a circle, and each class has one vote. One-vs-one needs a rule for ties. 3: the slope at 0 is -2: yes. The
-#    absolute loss between -1 and 1 is the hinge, so that it is calibrated too. 4: f = ln(9)/2 = 1.0986, and 1 / (1 +
-#    exp(-2 f)) = 0.9.
+# Where :math:`1 - t = \ln(1 + e^{-t})`, so :math:`e^{-t}(e - 1) = 1`: at t = ln(e - 1) = 0.5413.
 crossing = t[np.argmin(np.abs(er.losses.Hinge().value(ones, t) - er.losses.Logistic().value(ones, t)))]
 assert abs(crossing - np.log(np.e - 1)) < 0.01
 
+# %%
+# .. end-solution::
+
+# %%
+# .. admonition:: Exercise 2.2
+#
+#    Three voters prefer a > b > c, b > c > a, and c > a > b. Which class wins one against one?
+#
+# .. solution::
+#
+# a beats b, b beats c and c beats a, each by two to one: a circle, and each class has one vote. One-vs-one needs a
+# rule for ties.
 voters = ["abc", "bca", "cab"]
 wins = {pair: sum(order.index(pair[0]) < order.index(pair[1]) for order in voters) for pair in ("ab", "bc", "ca")}
 assert wins == {"ab": 2, "bc": 2, "ca": 2}
 
+# %%
+# .. end-solution::
+
+# %%
+# .. admonition:: Exercise 2.3
+#
+#    Is :math:`\max(0, 1 - t)^2` calibrated? And the absolute loss :math:`|y - f|` on labels -1 and 1?
+#
+# .. solution::
+#
+# The slope of the first at 0 is -2: yes. The absolute loss between -1 and 1 is the hinge, so that it is calibrated
+# too.
 assert er.theory.is_calibrated("squared_hinge")
 assert er.theory.is_calibrated("absolute")
 
+# %%
+# .. end-solution::
+
+# %%
+# .. admonition:: Exercise 2.4
+#
+#    For a row with p = 0.9, what is the best f of the exponential loss? Turn it back into a probability.
+#
+# .. solution::
+#
+# :math:`f = \tfrac12 \ln 9 = 1.0986`, and :math:`1 / (1 + e^{-2f}) = 0.9`.
 best = 0.5 * np.log(0.9 / 0.1)
 assert np.isclose(best, 1.0986, atol=1e-4)
 assert np.isclose(1 / (1 + np.exp(-2 * best)), 0.9)
+
+# %%
+# .. end-solution::
 
 # %%
 # Where to read on
