@@ -164,14 +164,14 @@ figure
 # C says how much the losses count against the penalty, :math:`c_i` how much row i counts. The sum is a sum, not a
 # mean; no factor 1/n and no factor 1/2 hides in a loss; b is never penalised. The four choices are four parameters:
 #
-# ===========================  ===========  ======================================
-# part                         parameter    examples
-# ===========================  ===========  ======================================
-# loss :math:`\ell`            ``loss``     hinge, logistic, squared, absolute
+# ===========================  ============  ======================================
+# part                         parameter     examples
+# ===========================  ============  ======================================
+# loss :math:`\ell`            ``loss``      hinge, logistic, squared, absolute
 # features :math:`\phi`        ``features``  None, a kernel, a map, a network
-# penalty R                    ``penalty``  l2 = 1/2 \|w\|², l1 = \|w\|₁
-# scale C                      ``C``        a number, or how to choose it
-# ===========================  ===========  ======================================
+# penalty R                    ``penalty``   l2 = 1/2 \|w\|², l1 = \|w\|₁
+# scale C                      ``C``         a number, or how to choose it
+# ===========================  ============  ======================================
 #
 # Named machines are short for some of the choices. Two losses and two kinds of features give four of them; with a
 # :class:`empirisk.Network` as features the logistic loss gives a neural network classifier (lesson 16), and with the

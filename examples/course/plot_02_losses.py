@@ -30,16 +30,16 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")  # told apart with any ki
 er.plots.losses(["zero_one", "perceptron", "hinge", "logistic", "exponential", "squared"])
 
 # %%
-# ================  ==================================  =============================================
-# name              loss of t                           what it buys
-# ================  ==================================  =============================================
-# ``perceptron``    :math:`\max(0, -t)`                 a separating plane, if there is one
-# ``hinge``         :math:`\max(0, 1 - t)`              few rows matter; a wide margin
+# =================  ==================================  =============================================
+# name               loss of t                           what it buys
+# =================  ==================================  =============================================
+# ``perceptron``     :math:`\max(0, -t)`                 a separating plane, if there is one
+# ``hinge``          :math:`\max(0, 1 - t)`              few rows matter; a wide margin
 # ``squared_hinge``  :math:`\max(0, 1 - t)^2`           the same without a corner
-# ``logistic``      :math:`\ln(1 + e^{-t})`             probabilities
-# ``exponential``   :math:`e^{-t}`                      boosting; one wrong row can count for all
-# ``squared``       :math:`(1 - t)^2`                   a closed form
-# ================  ==================================  =============================================
+# ``logistic``       :math:`\ln(1 + e^{-t})`             probabilities
+# ``exponential``    :math:`e^{-t}`                      boosting; one wrong row can count for all
+# ``squared``        :math:`(1 - t)^2`                   a closed form
+# =================  ==================================  =============================================
 #
 # Hinge, squared hinge, exponential and squared loss lie above the count of errors everywhere, so a small sum of losses
 # proves few errors. The logistic loss does so after division by ln 2.
