@@ -295,7 +295,8 @@ for axes, (name, curves) in zip(
         low, high = mean[:, column] - spread[:, column], mean[:, column] + spread[:, column]
         axes.plot(mean[:, column], color=colour)
         axes.fill_between(np.arange(steps), low, high, color=colour, alpha=0.2, lw=0)
-        axes.annotate(part_of, (steps, mean[-1, column]), color=colour, va="center", annotation_clip=False)
+        side = "bottom" if column else "top"
+        axes.annotate(part_of, (steps, mean[-1, column]), color=colour, va=side, annotation_clip=False)
     axes.axvline(best[-1], color="0.4", ls=":")
     axes.set(xlabel="steps", ylabel="mean squared loss", xlim=(0, steps), ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
