@@ -119,7 +119,7 @@ for name, kernel, colour in (
 ):
     axes.plot(places, kernel(places, origin), color=colour, label=name)
 assert np.isclose(er.kernels.Gaussian(0.5)([[0.0]], [[1.0]]), np.exp(-2)).all()
-assert np.isclose(er.kernels.Laplacian(0.5)([[0.0, 0.0]], [[1.0, 1.0]]), np.exp(-4)).all()  # the 1-norm of the difference
+assert np.isclose(er.kernels.Laplacian(0.5)([[0.0, 0.0]], [[1.0, 1.0]]), np.exp(-4)).all()  # 1-norm
 axes.legend(frameon=False)
 axes.set(xlabel="x - z", ylabel="k(x, z)")
 axes.spines[["top", "right"]].set_visible(False)
@@ -234,7 +234,8 @@ er.plots.regression(machines, year, level, truth=lambda z: 0.6 * z + np.sin(3 * 
 # *Stochastic dual coordinate ascent* takes a row at random and gives it its best dual variable, :math:`\alpha_i
 # \leftarrow \min(C, \max(0, \alpha_i + (1 - z_i)/k_{ii}))` with :math:`z_i = y_i \sum_j \alpha_j y_j k(x_i, x_j)`. It
 # is that simple without b; with b the sum of :math:`\alpha_i y_i` must stay zero, and two rows must move at once. A
-# signal on the line changes sign three times; 20 rows, and the stems are the :math:`\alpha_i y_i`.
+# signal on the line changes sign three times, and 20 rows are known. In the film, with C = 10, the stems are the
+# :math:`\alpha_i y_i`.
 line = rng.uniform(0, 1, 20)[:, None]
 sign = np.where(np.floor(4 * line[:, 0]) % 2 == 0, -1, 1)
 narrow = er.kernels.Gaussian.from_gamma(100.0)
@@ -248,7 +249,8 @@ solved = er.SVM(C=C, features=narrow, fit_intercept=False).fit(line, sign)
 objective = alpha.sum() - 0.5 * (alpha * sign) @ K @ (alpha * sign)
 assert np.isclose(objective, solved.certificate_.primal, rtol=1e-3)
 assert (solved.predict(line) == sign).all()
-er.plots.animate(er.SVM(C=C, features=narrow, fit_intercept=False, solver="dual_ascent"), line, sign, frames=12)
+film = er.SVM(C=10.0, features=narrow, fit_intercept=False, solver=er.solvers.DualAscent(passes=1))
+er.plots.animate(film, line, sign, frames=12)
 
 # %%
 # Other machines learn in the dual too. The *kernel perceptron* adds 1 to :math:`\alpha_i` at each mistake; it is like
@@ -269,7 +271,7 @@ print(f"{counted} of 120 rows count; doubly stochastic: {rough.certificate_}")
 
 # %%
 # Weights of kernels can be learned as well, :math:`k = \sum_m \beta_m k_m` with :math:`\beta_m \ge 0`. With the 1-norm
-# of :math:`\beta` fixed most weights become zero, with the 2-norm they stay.
+# of :math:`\beta` fixed useless kernels lose their weight, with the 2-norm all keep some.
 noise_columns = np.c_[moons, rng.normal(size=(100, 2))]
 kernels = [er.kernels.Gaussian(0.5).on([0, 1]), er.kernels.Gaussian(0.5).on([2, 3])]
 chosen = er.SVM(features=er.maps.SeveralKernels(kernels, norm=1)).fit(noise_columns, which)
@@ -327,7 +329,7 @@ assert np.allclose(tiny.decision_function(new), tiny.intercept_)
 #
 # The monomials of degree up to 3 in two variables: 1 + 2 + 3 + 4 = 10. The Gram matrix of many rows has this rank.
 assert np.linalg.matrix_rank(er.kernels.Polynomial(3)(X)) == 10
-explicit = er.maps.PolynomialKernel(er.kernels.Polynomial(3)).fit_transform(X)
+explicit = er.maps.PolynomialKernel(3).fit_transform(X)
 assert np.allclose(explicit @ explicit.T, er.kernels.Polynomial(3)(X))
 
 # %%
