@@ -139,7 +139,8 @@ print("sum of both kernels:", found.score)
 
 cities = ["kitten", "mitten", "sitting", "berlin", "merlin", "dublin", "tokyo", "kyoto"]
 tree = er.Hierarchical("average", features=with_gaps).fit(cities)
-figure = er.plots.dendrogram(tree, n_clusters=3)
+figure = er.plots.dendrogram(tree, n_clusters=3, names=cities)
+figure.axes[0].set_ylim(0, 1.7)  # room for the legend
 figure
 
 # %%
@@ -245,7 +246,10 @@ assert links.sum(axis=1).min() > 0  # nobody is alone
 kernel = er.kernels.Diffusion(links, beta=2.0)
 voter = er.SVM(C=100.0, features=kernel).fit(asked, circle[asked])
 assert np.mean(voter.predict(list(range(people))) == circle) >= 0.85
-er.plots.gram(kernel(list(range(people))), y=np.where(circle == 0, "first circle", "second circle"))
+er.plots.gram(
+    er.kernels.Diffusion(links, beta=2.0, normalise=True)(list(range(people))),
+    y=np.where(circle == 0, "first circle", "second circle"),
+)
 
 # %%
 # Samples as items
@@ -279,7 +283,8 @@ print("narrow and broad samples:", groups.score)
 # A kernel of your own
 # --------------------
 # Any function of two items will do, if it is a kernel; on small data the machine tests it. Two sets are similar by how
-# much they have in common. The share :math:`|A \cap B| / |A \cup B|` is a kernel, and the longest common word is none.
+# much they have in common. The share :math:`|A \cap B| / |A \cup B|` is a kernel, and the length of the longest common
+# piece is none.
 
 
 def share(first, second):
@@ -287,7 +292,15 @@ def share(first, second):
     return len(set(first) & set(second)) / len(set(first) | set(second))
 
 
+def longest(first, second):
+    """The length of the longest piece that two words have in common."""
+    pieces = (first[i:j] for i in range(len(first)) for j in range(i + 1, len(first) + 1))
+    return float(max((len(piece) for piece in pieces if piece in second), default=0))
+
+
 assert er.kernels.check(share, names[:40])
+print(er.kernels.check(longest, ["a", "b", "aa", "ab", "ba", "bb", "aab", "aba", "abb", "baa", "bab", "bba"]))
+assert not er.kernels.check(longest, ["a", "b", "aa", "ab", "ba", "bb", "aab", "aba", "abb", "baa", "bab", "bba"])
 print(f"by sets of letters: {right(share):.0%}")
 assert right(share) > 0.6
 
