@@ -219,7 +219,7 @@ def test_a_limit_of_time_leaves_weights_within_the_radius():
 
 
 def test_a_search_of_the_radius_does_not_ask_every_solver_at_every_C(monkeypatch):
-    """Where every fit ends without its last digits, the solver that follows is asked at three C and not at the others."""
+    """Where every fit ends without its last digits, the solver that follows is asked at three C and no more."""
     random, asked = np.random.default_rng(27), []
     solve, certify = er.solvers.Proximal.solve, fit._certify
     monkeypatch.setattr(er.solvers.Proximal, "solve", lambda *given: asked.append(1) or solve(*given))
