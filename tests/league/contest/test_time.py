@@ -321,17 +321,21 @@ def test_what_is_compiled_is_said_timed_and_given_up_in_time():
     def outer(x):
         return 2 * inner(x)
 
-    said = []
-    with listening_to_numba(CompilationListener(lambda: said.append("compiling"))) as compiling:
+    said, budget = [], TimeBudget(100.0, 0.0, 0.0, now=lambda: 10.0, worked=lambda: 10.0)
+    budget.begin_turn(9)
+    left = budget.left
+    listener = CompilationListener(lambda: said.append("compiling"), ended=budget.extend_turn)
+    with listening_to_numba(listener) as compiling:
         with pytest.raises(Stopped), stopping(lambda: True):
             outer(1)
         assert outer(1) == 4
         before = compiling.seconds
         assert outer(2) == 6
-        with pytest.raises(Stopped), listening_to_numba(CompilationListener(lambda: None, late=lambda: True)):
+        with pytest.raises(Stopped), listening_to_numba(CompilationListener(lambda: None, lambda: "it is too late")):
             outer(1.5)
     assert said == ["compiling"] * 3
     assert compiling.seconds >= before > 0
+    assert budget.left == pytest.approx(left + compiling.seconds)  # no turn is shorter for what is done once
 
 
 def test_exact_distances_of_sparse_rows_end_with_the_time():

@@ -35,6 +35,8 @@ TEST_OVERHEAD_ROWS = 3000
 PACE_SECONDS = 0.05
 #: Why a fold is not played: no time is left for anyone, or not enough of the turn is.
 OVER, SLOW = "the time is over", "it takes more than its share of the time"
+#: Why a fit was given up that may be tried again: its loops are compiled by another process meanwhile.
+COMPILED_ELSEWHERE = "its loops are being compiled"
 
 
 @dataclass
@@ -156,6 +158,10 @@ class TimeBudget:
         now = self.now()
         least = 0.0 if self.learned else LEARNING_SECONDS * self.slowness
         self.turn = min(self.deadline, now + max(2 * (self.deadline - now) / (waiting + 1), least))
+
+    def extend_turn(self, seconds: float) -> None:
+        """Give back to the turn what was spent on compiling, which is done once on a computer."""
+        self.turn += seconds
 
     @property
     def left(self) -> float:

@@ -17,8 +17,10 @@ class CompilationListener(event.Listener):
     ----------
     tell : callable
         Hears of it each time that compiling begins.
-    late : callable
-        Whether it is too late to begin with a function, which cannot be stopped.
+    refusal : callable
+        Why a function is not compiled here and now, as it cannot be stopped; empty where it may be.
+    ended : callable
+        Hears of the seconds that a loop took.
 
     Attributes
     ----------
@@ -26,9 +28,14 @@ class CompilationListener(event.Listener):
         What compiling took so far: no fit takes that long again.
     """
 
-    def __init__(self, tell: Callable[[], None], late: Callable[[], bool] = lambda: False):
+    def __init__(
+        self,
+        tell: Callable[[], None],
+        refusal: Callable[[], str] = lambda: "",
+        ended: Callable[[float], None] = lambda seconds: None,
+    ):
         self.seconds = 0.0
-        self._tell, self._late, self._depth, self._begin = tell, late, 0, 0.0
+        self._tell, self._refusal, self._ended, self._depth, self._begin = tell, refusal, ended, 0, 0.0
 
     def on_start(self, event: event.Event) -> None:
         """A function is going to be compiled, perhaps for one that is being compiled already."""
@@ -37,14 +44,17 @@ class CompilationListener(event.Listener):
             self._tell()
         self._depth += 1
         check_stop()  # compiled code has no pieces, but a loop has many functions
-        if self._late():
-            raise Stopped
+        reason = self._refusal()
+        if reason:
+            raise Stopped(reason)
 
     def on_end(self, event: event.Event) -> None:
         """It is compiled, or given up."""
         self._depth -= 1
         if self._depth == 0:
-            self.seconds += time.perf_counter() - self._begin
+            seconds = time.perf_counter() - self._begin
+            self.seconds += seconds
+            self._ended(seconds)
 
 
 def listening_to_numba(listener: CompilationListener) -> AbstractContextManager[Any]:

@@ -13,7 +13,7 @@ from empirisk.extras import need
 from empirisk.league.candidates.everyone import Candidate
 from empirisk.league.candidates.settings import CandidateSettings
 from empirisk.league.candidates.vote import Answers
-from empirisk.league.contest.budget import TimeBudget
+from empirisk.league.contest.budget import COMPILED_ELSEWHERE, TimeBudget
 from empirisk.league.contest.compiling import CompilationListener, listening_to_numba
 from empirisk.league.contest.fold import FoldPlayer
 from empirisk.league.contest.precompile import PrecompileProcesses
@@ -81,7 +81,7 @@ class Contest:
         self.schedule = Schedule(
             candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
         )
-        self._compiling = CompilationListener(self._compiles, self._too_late_to_compile)
+        self._compiling = CompilationListener(self._compiles, self._not_compiled_now, budget.extend_turn)
         self._precompile = precompile
         self._doing = ""
         self._ahead = None
@@ -153,9 +153,9 @@ class Contest:
         """Say so; what those who come later need is now being compiled too."""
         self.tell(f"{self._doing}: compiling, once")
         if not self._precompile.asked:
-            # Where time is short, the first ones are compiled here meanwhile, and share their loops with the next.
             waiting = self.schedule.waiting
-            order = sorted(waiting, key=lambda one: -one.turn) if self.budget.limited else waiting[::-1]
+            # Where time is short, the first ones are compiled here meanwhile.
+            order = sorted(waiting, key=lambda one: (one.early, one.turn)) if self.budget.limited else waiting[::-1]
             names = [(one.name, one.codes) for one in order]
             folds: Any = self.schedule.seen[-1]
             parts = {
@@ -164,7 +164,10 @@ class Contest:
             }
             self._precompile.compile(names, parts)
 
-    def _too_late_to_compile(self) -> bool:
-        return (
-            self.budget.learned and self.budget.deadline - self.budget.now() < COMPILING_SECONDS * self.budget.slowness
-        )
+    def _not_compiled_now(self) -> str:
+        """Why what plays now is not compiled here: it is too late, or others of the first round come first."""
+        left = self.budget.deadline - self.budget.now()
+        if self.budget.learned and left < COMPILING_SECONDS * self.budget.slowness:
+            return self.budget.refusal(np.inf)
+        later = self.schedule.may_wait and any(process.poll() is None for process in self._precompile.running)
+        return COMPILED_ELSEWHERE if later else ""

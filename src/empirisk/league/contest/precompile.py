@@ -121,7 +121,7 @@ def main() -> None:
         os._exit(0)
     over = Event()
     Thread(target=lambda: (sys.stdin.buffer.read(), over.set()), daemon=True).start()
-    with listening_to_numba(CompilationListener(lambda: None, lambda: over.is_set() and os._exit(0))):
+    with listening_to_numba(CompilationListener(lambda: None, lambda: os._exit(0) if over.is_set() else "")):
         for name, size, X, y in jobs:
             candidate = candidates_for(size.classes > 0, [name])[-1]
             machines = [] if candidate.reason_not_to_run(size) else [*candidate.quick(size), *candidate.machines(size)]

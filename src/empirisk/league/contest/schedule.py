@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from empirisk.league.contest.budget import FIT_MARGIN, OVER, REFIT_MARGIN, TimeBudget, afterwards
+from empirisk.league.contest.budget import COMPILED_ELSEWHERE, FIT_MARGIN, OVER, REFIT_MARGIN, TimeBudget, afterwards
 from empirisk.league.records import CandidateResult, FoldResult, best_of
 
 #: Settings of a candidate that go on after the first fold, and where fits take long.
@@ -194,6 +194,8 @@ class Schedule:
         Those of the rounds so far.
     waiting : list of Candidate
         Who plays later in this round.
+    may_wait : bool
+        Whether who plays now may as well play later: it is not one of the first of the first round.
     ended : str
         Why the contest was over before its end; else empty.
     """
@@ -212,6 +214,7 @@ class Schedule:
         self._places = {candidate.name: place for place, candidate in enumerate(candidates)}
         self.results: dict[str, CandidateResult] = {}
         self.waiting: list[Any] = []
+        self.may_wait = False
         self.ended = ""
         self._current: CandidateResult | None = None
         self.seen: list[Folds] = []
@@ -245,7 +248,7 @@ class Schedule:
 
     def _contest(self) -> Plays:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
-        order = sorted((one for one in self._candidates if not one.votes), key=lambda one: one.turn)
+        everyone = order = sorted((one for one in self._candidates if not one.votes), key=lambda one: one.turn)
         for number, part in enumerate(self._parts()):
             yield from self._round(order, part, first=number == 0)
             order = self._better_half(order)
@@ -255,6 +258,9 @@ class Schedule:
         if self._budget.limited:
             yield from self._round(order, self.folds)
             yield from self._refine(self.folds)
+            postponed = [one for one in everyone if self._of(one).remark == COMPILED_ELSEWHERE]
+            if postponed:
+                yield from self._round(postponed, self.seen[0], first=True)
         yield from self._round(self._final_order(), self.folds)
         late, self._late = sorted(self._late, key=lambda entry: -entry[0].mean), []
         for result, settings in [one for one in late if self.results[one[0].name].state != "done"]:
@@ -284,6 +290,7 @@ class Schedule:
             raise _Over(OVER)
         for turn, candidate in enumerate(order):
             self.waiting = order[turn + 1 :]
+            self.may_wait = len(self.seen) == 1 and first and not candidate.early
             if not first:
                 self._begin_turn(min(len(self.waiting), MAX_WAITING))
             elif candidate.early:
