@@ -82,8 +82,8 @@ class Kinds:
         members = [one.machine for one in voters]
         return [Setting(members[0].kind, 0, tuple(members[:2]))]
 
-    def reads_codes(self, setting):
-        return False
+    def encoding(self, setting):
+        return "numbers"
 
 
 @dataclass(eq=False)
@@ -94,7 +94,6 @@ class Table:
     count: int = 5
     seconds: float = 0.0
     done: set = field(default_factory=set)
-    two: bool = False
 
     @property
     def judges(self):
@@ -110,7 +109,10 @@ class Table:
     def part(self, rows):
         return replace(self, rows=min(rows, self.rows), count=1, done=set(), seconds=0.0)
 
-    def encoded(self, fold, codes):
+    def encoding(self, wanted):
+        return wanted
+
+    def encoded(self, fold, encoding):
         return fold in self.done
 
 

@@ -23,7 +23,7 @@ from empirisk.league.events import Tell
 from empirisk.league.records import CandidateResult
 from empirisk.league.request import Request
 from empirisk.league.rows.encoded_folds import EncodedFolds
-from empirisk.league.rows.split import Plan, reads_codes
+from empirisk.league.rows.split import Plan, encoding_of
 from empirisk.linalg.compiled import preload
 from empirisk.runs.journal import Journal
 from empirisk.settings import settings
@@ -119,7 +119,7 @@ class Contest:
         for number, pipelines in enumerate(kept):
             if pipelines is None:
                 return None
-            parts = [folds.fold(fold, reads_codes(voters[number].machine))[2:] for fold in range(len(folds))]
+            parts = [folds.fold(fold, encoding_of(voters[number].machine))[2:] for fold in range(len(folds))]
             ask = "predict" if classes is None else "predict_proba"
             answers = [getattr(one[-1], ask)(X) for one, (X, _) in zip(pipelines, parts, strict=True)]
             said.append(np.concatenate(answers))
@@ -156,11 +156,11 @@ class Contest:
             waiting = self.schedule.waiting
             # Where time is short, the first ones are compiled here meanwhile.
             order = sorted(waiting, key=lambda one: (one.early, one.turn)) if self.budget.limited else waiting[::-1]
-            names = [(one.name, one.codes) for one in order]
+            names = [(one.name, one.encoding) for one in order]
             folds: Any = self.schedule.seen[-1]
             parts = {
-                codes: (self._settings.size(folds, codes), *folds.fold(0, codes)[:2])
-                for codes in {codes for _, codes in names}
+                encoding: (self._settings.size(folds, encoding), *folds.fold(0, encoding)[:2])
+                for encoding in {encoding for _, encoding in names}
             }
             self._precompile.compile(names, parts)
 

@@ -17,7 +17,7 @@ from empirisk.league.contest.budget import GRACE_SECONDS, OVER, TimeBudget
 from empirisk.league.contest.schedule import Play
 from empirisk.league.contest.store import FoldStore
 from empirisk.league.records import FoldResult
-from empirisk.league.rows.split import reads_codes
+from empirisk.league.rows.split import encoding_of
 from empirisk.linalg import threads
 from empirisk.stop import CUT, InterruptCounter, Stopped, listening_to, stopping
 from empirisk.tables.model import uncalibrated
@@ -82,7 +82,7 @@ class FoldPlayer:
     def _fit_and_score(self, play: Play) -> FoldResult:
         """Fit and score as a whole: what the clock or Ctrl-C cuts has no score."""
         stop = self.interrupts.requested
-        X, y, X_new, y_new = play.folds.fold(play.fold, reads_codes(play.setting))
+        X, y, X_new, y_new = play.folds.fold(play.fold, encoding_of(play.setting))
         machine = clone(play.setting)
         if play.limited:
             # Its turn, which grows by what is compiled, ends in pieces of the fit.

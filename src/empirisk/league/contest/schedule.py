@@ -42,8 +42,6 @@ class Folds(Protocol):
     ----------
     rows, judges, total : int
         Training and validation rows of the first fold, and training rows altogether.
-    two : bool
-        Whether trees get an encoding of their own.
     seconds : float
         The longest that an encoding took; 0 before the first.
     """
@@ -55,8 +53,6 @@ class Folds(Protocol):
     @property
     def total(self) -> int: ...
     @property
-    def two(self) -> bool: ...
-    @property
     def seconds(self) -> float: ...
 
     def __len__(self) -> int: ...
@@ -65,8 +61,12 @@ class Folds(Protocol):
         """The first fold alone, with so many training rows at most."""
         ...
 
-    def encoded(self, fold: int, codes: bool) -> bool:
-        """Whether a fold is encoded already, as codes of words or else."""
+    def encoding(self, wanted: str) -> str:
+        """An encoding, or that of numbers where it would be the same."""
+        ...
+
+    def encoded(self, fold: int, encoding: str) -> bool:
+        """Whether a fold is encoded already."""
         ...
 
 
@@ -123,8 +123,8 @@ class SettingsSource(Protocol):
         """Votes of the first of these, with different weights: by what they said in the folds, unless that is None."""
         ...
 
-    def reads_codes(self, setting: Any) -> bool:
-        """Whether a machine gets words as codes."""
+    def encoding(self, setting: Any) -> str:
+        """The encoding that a machine reads."""
         ...
 
 
@@ -375,8 +375,8 @@ class Schedule:
     def _vote(self, folds: Folds) -> Plays:
         """The mean of what the best say, of those that read the same encoding of the table."""
         leaders = self._best_on(folds)
-        codes = [folds.two and self._settings.reads_codes(one.machine) for one in leaders]
-        alike = [one for one, coded in zip(leaders, codes, strict=True) if coded == codes[0]]
+        read = [folds.encoding(self._settings.encoding(one.machine)) for one in leaders]
+        alike = [one for one, encoding in zip(leaders, read, strict=True) if encoding == read[0]]
         voters = [one for one in alike if self._settings.can_vote(one.machine)]
         while len(voters) > 1 and self._budget.rest < self._afterwards(voters, FIT_MARGIN):
             voters.pop()  # one of them on all rows is better than all of them on fewer
@@ -449,7 +449,7 @@ class Schedule:
         last = (
             before[-1].seconds + before[-1].predicting if before else result.seconds_for(folds.rows) + result.predicting
         )
-        expected = last + self._until_encoded(folds, fold, self._settings.reads_codes(setting))
+        expected = last + self._until_encoded(folds, fold, self._settings.encoding(setting))
         limited = self._budget.limited and (result.place > 0 or len(result.scores) > 0)
         return Play(result, setting, folds, fold, limited, expected, tuple(voters))
 
@@ -469,7 +469,7 @@ class Schedule:
         """The folds, or fewer of their rows where the turn of one that has played before is too short for all."""
         if not (self._budget.limited and result.rows):
             return folds
-        encoding = self._until_encoded(folds, 0, self._settings.reads_codes(result.machine))
+        encoding = self._until_encoded(folds, 0, self._settings.encoding(result.machine))
         left = self._budget.left - result.predicting - encoding
         rows = result.rows_for(left / FIT_MARGIN)
         enough = result.rows_for(left) >= folds.rows or rows < WORTHWHILE * result.rows
@@ -484,9 +484,9 @@ class Schedule:
         fits = sum(one.seconds_for(self.folds.total) for one in results)
         return afterwards(fits, sum(one.predicting for one in results), margin)
 
-    def _until_encoded(self, folds: Folds, fold: int, codes: bool = False) -> float:
+    def _until_encoded(self, folds: Folds, fold: int, encoding: str = "numbers") -> float:
         """Seconds until a fold is encoded."""
-        return 0.0 if folds.encoded(fold, codes) else self.encoding_seconds(folds.rows)
+        return 0.0 if folds.encoded(fold, encoding) else self.encoding_seconds(folds.rows)
 
 
 def _mean(played: Sequence[FoldResult]) -> float:
