@@ -324,7 +324,7 @@ def test_what_is_compiled_is_said_timed_and_given_up_in_time():
     said, budget = [], TimeBudget(100.0, 0.0, 0.0, now=lambda: 10.0, worked=lambda: 10.0)
     budget.begin_turn(9)
     left = budget.left
-    listener = CompilationListener(lambda: said.append("compiling"), ended=budget.extend_turn)
+    listener = CompilationListener(lambda: said.append("compiling"), passed=budget.extend_turn)
     with listening_to_numba(listener) as compiling:
         with pytest.raises(Stopped), stopping(lambda: True):
             outer(1)
@@ -336,6 +336,27 @@ def test_what_is_compiled_is_said_timed_and_given_up_in_time():
     assert said == ["compiling"] * 3
     assert compiling.seconds >= before > 0
     assert budget.left == pytest.approx(left + compiling.seconds)  # no turn is shorter for what is done once
+    budget.extend_turn(1000.0)
+    assert budget.turn == budget.deadline - 25.0  # but compiling leaves time to others
+
+
+def test_a_turn_goes_on_while_its_loops_are_compiled():
+    from numba import njit
+
+    @njit
+    def inner(x):
+        return x + 3
+
+    @njit
+    def outer(x):
+        return 2 * inner(x)
+
+    clock = iter(np.arange(10.0, 90.0, 3.0))
+    budget = TimeBudget(100.0, 0.0, 0.0, turn=11.0, now=lambda: 10.0, worked=lambda: 10.0)
+    late = lambda: next(clock) >= budget.turn  # noqa: E731  every function takes three seconds
+    listener = CompilationListener(lambda: None, passed=lambda seconds: budget.extend_turn(3.0))
+    with listening_to_numba(listener), stopping(late):
+        assert outer(1) == 8
 
 
 def test_exact_distances_of_sparse_rows_end_with_the_time():

@@ -19,8 +19,8 @@ class CompilationListener(event.Listener):
         Hears of it each time that compiling begins.
     refusal : callable
         Why a function is not compiled here and now, as it cannot be stopped; empty where it may be.
-    ended : callable
-        Hears of the seconds that a loop took.
+    passed : callable
+        Hears of the seconds that compiling took since the last function of a loop.
 
     Attributes
     ----------
@@ -32,16 +32,17 @@ class CompilationListener(event.Listener):
         self,
         tell: Callable[[], None],
         refusal: Callable[[], str] = lambda: "",
-        ended: Callable[[float], None] = lambda seconds: None,
+        passed: Callable[[float], None] = lambda seconds: None,
     ):
         self.seconds = 0.0
-        self._tell, self._refusal, self._ended, self._depth, self._begin = tell, refusal, ended, 0, 0.0
+        self._tell, self._refusal, self._passed, self._depth, self._last = tell, refusal, passed, 0, 0.0
 
     def on_start(self, event: event.Event) -> None:
         """A function is going to be compiled, perhaps for one that is being compiled already."""
         if self._depth == 0:
-            self._begin = time.perf_counter()
+            self._last = time.perf_counter()
             self._tell()
+        self._count()
         self._depth += 1
         check_stop()  # compiled code has no pieces, but a loop has many functions
         reason = self._refusal()
@@ -50,11 +51,15 @@ class CompilationListener(event.Listener):
 
     def on_end(self, event: event.Event) -> None:
         """It is compiled, or given up."""
+        self._count()
         self._depth -= 1
-        if self._depth == 0:
-            seconds = time.perf_counter() - self._begin
-            self.seconds += seconds
-            self._ended(seconds)
+
+    def _count(self) -> None:
+        """Count the time since the last event."""
+        now = time.perf_counter()
+        self.seconds += now - self._last
+        self._passed(now - self._last)
+        self._last = now
 
 
 def listening_to_numba(listener: CompilationListener) -> AbstractContextManager[Any]:
