@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from empirisk import tables
 from empirisk.errors import EmpiriskError, listed, option
 from empirisk.evaluation.splits import make_splits
+from empirisk.formats import number
+from empirisk.kernels.strings import Spelled
 from empirisk.lazy import lazy
 from empirisk.league.request import Request
 from empirisk.league.rows.large import read_or_sample
@@ -144,14 +146,24 @@ class Plan:
 
     def pipeline(self, machine: Any) -> Pipeline:
         """The encoder and a copy of the machine, to be fitted together."""
-        encoder = self.encoder.for_trees() if reads_codes(machine) else self.encoder
-        return Pipeline([("table", encoder), ("machine", clone(machine))])
+        return Pipeline([("table", encoders(self.encoder)[encoding_of(machine)]), ("machine", clone(machine))])
 
 
-def reads_codes(machine: Any) -> bool:
-    """Whether a machine, or one that votes, is one of trees, which can be told which columns hold codes of words."""
-    asked = getattr(machine, "estimators", [machine])
-    return any("categorical_features" in one.get_params() for one in asked)
+#: Encodings of a table: numbers; codes of words, for trees; sequences letter by letter, for kernels on strings.
+NUMBERS, CODES, LETTERS = "numbers", "codes", "letters"
+
+
+def encoders(encoder: tables.TableEncoder) -> dict[str, tables.TableEncoder]:
+    """The encoder of each encoding; that of numbers where a table has nothing that another would show otherwise."""
+    return {NUMBERS: encoder, CODES: encoder.for_trees(), LETTERS: encoder.for_strings()}
+
+
+def encoding_of(machine: Any) -> str:
+    """The encoding that a machine, or one that votes, reads: trees can be told which columns hold codes of words."""
+    asked = [one.get_params() for one in getattr(machine, "estimators", [machine])]
+    if any("categorical_features" in settings for settings in asked):
+        return CODES
+    return LETTERS if any(isinstance(value, Spelled) for settings in asked for value in settings.values()) else NUMBERS
 
 
 def plan(request: Request) -> Plan:
@@ -439,7 +451,8 @@ def _warn_about_columns(found: Plan) -> Iterator[str]:
     if rare is not None:
         share = float(np.mean(found.y[found.train] == rare))
         yield (
-            f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy would hide it, and average precision decides "
+            f"Class {str(rare)!r} has {number(100 * share, 2)}% of the rows: accuracy would hide it, and average "
+            f"precision decides "
             f"unless you say otherwise; {option('balance')} lets all classes count alike."
         )
     if found.twins:
