@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.linalg.blocks import Array, slices
-from empirisk.linalg.compiled import inner_with, loop_with, multiply
+from empirisk.linalg.compiled import inner_with, loop, loop_with, multiply
 from empirisk.linalg.threads import parallel_map
 from empirisk.stop import check_stop
 
@@ -157,6 +157,13 @@ def approach(points, candidates, weights, closest, span, out, totals):
                 apart += weight[i] if value > 0 else 0.0
             totals[0, c] += amount
             totals[1, c] += apart
+
+
+@loop
+def count_labels(labels, span, counts):
+    """Add the rows of a share to the counts of their clusters."""
+    for row in range(span[0], span[1]):
+        counts[labels[row]] += 1
 
 
 def squares_between(centres: Array) -> Array:
@@ -328,7 +335,9 @@ class DenseRows:
         """Every centre to the mean of its rows; one without rows stays."""
         sums = self._sums.sum(axis=0)
         # Counted, not weighed: what was added and taken away again may leave a rest.
-        self.filled = np.bincount(self.labels, minlength=len(self.centres)) > 0
+        counts = np.zeros((len(self.shares), len(self.centres)), np.int64)
+        parallel_map(lambda share: count_labels(self.labels, self.shares[share], counts[share]), range(len(counts)))
+        self.filled = counts.any(axis=0)
         self.totals = np.where(self.filled, sums[:, -1], 0.0)
         means = sums[:, :-1] / np.where(self.filled, sums[:, -1], 1.0)[:, None]
         self.centres = np.where(self.filled[:, None], means, self.centres)

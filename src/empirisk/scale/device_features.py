@@ -48,7 +48,9 @@ class DeviceFeatures(StreamedDesign):
     def _inside(self) -> jax.Array | None:
         """P on the device, with rows of zeros after those of the basis."""
         with self.device.computing():
-            return None if self._projection is None else self._sides[1].padded(self._projection)
+            if self._projection is None:
+                return None
+            return self._sides[1].padded(self.device.put_once(self._projection))
 
     @lazy
     def rough(self) -> DeviceFeatures:
@@ -65,7 +67,7 @@ class DeviceFeatures(StreamedDesign):
         if self._inside is None:
             return v
         with self.device.computing():
-            padded = self._sides[1].padded(v.reshape(len(v), -1))
+            padded = self._sides[1].padded(self.device.put(v.reshape(len(v), -1)))
             return as_numpy(_outward(self._inside, padded)).reshape(-1, *v.shape[1:])
 
     def dot(self, w):
@@ -177,5 +179,8 @@ def inverse_root(device: Device, kernel: Kernel, landmarks: Any) -> Array | None
     with device.computing():
         core = items.mapped(items, None)[: items.count, : items.count]
         root = solve_triangular(jnp.linalg.cholesky(core), jnp.eye(len(core)), lower=True).T
-        found = as_numpy(root)
-    return found if np.isfinite(found).all() else None
+        if not bool(jnp.isfinite(root).all()):
+            return None
+        found = np.asarray(root)
+        device.keep(found, root)
+    return found

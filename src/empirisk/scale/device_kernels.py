@@ -93,11 +93,9 @@ class DeviceItems:
                     found[-1 - WAITING].block_until_ready()
             return as_numpy(jnp.concatenate(found))[: self.count].reshape(self.count, *tail)
 
-    def padded(self, matrix: Array) -> jax.Array:
-        """A matrix with a row for every item on the device, with zeros after them as the items have."""
-        padded = np.zeros((_room(self.count), matrix.shape[1]), self.expression.dtype)
-        padded[: self.count] = matrix
-        return self.device.put(padded, self.expression.dtype)
+    def padded(self, matrix: jax.Array) -> jax.Array:
+        """A matrix on the device with a row for every item, with zeros after them as the items have."""
+        return jnp.pad(matrix.astype(self.expression.dtype), ((0, _room(self.count) - self.count), (0, 0)))
 
     def mapped(self, others: DeviceItems, matrix: jax.Array | None) -> jax.Array:
         """K(a, b) times a padded matrix, or K(a, b) without one; it stays on the device, with rows after the items'."""

@@ -67,11 +67,20 @@ def _nearest(
     points: jax.Array, norms: jax.Array, start: Any, table: jax.Array, slack: jax.Array, rounding: Any, height: int
 ) -> tuple[jax.Array, jax.Array]:
     rows, squares = (lax.dynamic_slice_in_dim(array, start, height) for array in (points, norms))
-    values = rows @ table.T
-    label = values.argmin(axis=1)
-    best = values.min(axis=1)
-    others = jnp.where(jnp.arange(len(table)) == label[:, None], jnp.inf, values).min(axis=1)
-    return label.astype(jnp.int32), others <= best + slack[label] + 2 * rounding * squares
+    values, places = rows @ table.T, jnp.arange(len(table), dtype=jnp.int32)
+    infinite = jnp.array(jnp.inf, values.dtype)
+    every = values, jnp.full_like(values, infinite), jnp.broadcast_to(places, values.shape)
+    # One pass over the products, of which memory is the limit; `argmin` and two `min` would be three.
+    best, second, label = lax.reduce(every, (infinite, infinite, jnp.int32(0)), _smaller, (1,))
+    return label, second <= best + slack[label] + 2 * rounding * squares
+
+
+def _smaller(left: tuple, right: tuple) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Of two sets of values the smallest one, the next, and the place of the smallest one."""
+    (low, next_low, place), (other, next_other, other_place) = left, right
+    first = low <= other
+    second = jnp.minimum(jnp.maximum(low, other), jnp.minimum(next_low, next_other))
+    return jnp.minimum(low, other), second, jnp.where(first, place, other_place)
 
 
 def nearest_lists(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import finalize
 
 import jax
 import numpy as np
@@ -37,6 +38,7 @@ class Device:
     def __init__(self, device: Any):
         self.device = device
         self.name = f"{device.platform}:{device.id}"
+        self._kept: dict[int, jax.Array] = {}
         self.height, self.width = SIDES.get(device.platform, SIDES_OF_ACCELERATORS)
 
     @contextmanager
@@ -48,6 +50,17 @@ class Device:
     def put(self, array: Any, dtype: Any = np.float64) -> jax.Array:
         """The array on the device."""
         return jax.device_put(np.asarray(array, dtype), self.device)
+
+    def put_once(self, array: NDArray) -> jax.Array:
+        """The array on the device, sent there when it is first asked for; it stays as long as the array in memory."""
+        kept = self._kept.get(id(array))
+        return self.keep(array, self.put(array, array.dtype)) if kept is None else kept
+
+    def keep(self, array: NDArray, held: jax.Array) -> jax.Array:
+        """Note that an array in memory is on the device already."""
+        self._kept[id(array)] = held
+        finalize(array, self._kept.pop, id(array), None)
+        return held
 
     @lazy
     def memory(self) -> int:

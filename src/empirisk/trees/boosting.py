@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
