@@ -16,6 +16,7 @@ from empirisk.stop import check_stop
 
 FEW = 64  # rows whose distances stay in the first cache
 BATCH = 256  # rows gathered for one product: it and the centres stay in the second cache
+PRODUCTS_OF_THREAD = 1 << 23  # with centres, in a millisecond or so
 SHARES = 48  # at most, so that sums over shares stay cheap; enough for the cores of one machine
 SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
@@ -316,7 +317,9 @@ class DenseRows:
                 changes += assign(data, means, state, work, (piece.start, piece.stop, self.rounding))
             return changes
 
-        changes = sum(parallel_map(run, range(len(self.shares))))
+        # A thread has a millisecond of work at least: to wake one takes some tenths of it.
+        threads = 1 + self.count * table.size // PRODUCTS_OF_THREAD
+        changes = sum(parallel_map(run, range(len(self.shares)), threads))
         self._before = self.centres
         return changes
 

@@ -105,6 +105,13 @@ class DeviceFeatures(StreamedDesign):
         with self.device.computing():
             return as_numpy(self._gram(weights, np.flatnonzero(weights)))
 
+    def outer(self, weights=None):
+        rows = self.shape[0]
+        with self.device.computing():
+            phi = self._features_of(np.arange(rows))[:rows]
+            scaled = phi if weights is None else phi * self.device.put(weights, self.dtype)
+            return as_numpy(scaled @ phi.T)
+
     def preconditioner(self, curvatures, stiffness):
         rows, columns = self.shape
         chosen = some_rows(rows, min(rows, columns))
@@ -181,6 +188,6 @@ def inverse_root(device: Device, kernel: Kernel, landmarks: Any) -> Array | None
         root = solve_triangular(jnp.linalg.cholesky(core), jnp.eye(len(core)), lower=True).T
         if not bool(jnp.isfinite(root).all()):
             return None
-        found = np.asarray(root)
+        found = device.fetched(root)
         device.keep(found, root)
     return found

@@ -141,8 +141,10 @@ def _sums(
 
     def add(place: Any, total: jax.Array) -> jax.Array:
         some = _part(right, place * width, width)
-        c = lax.dynamic_slice_in_dim(coefficients, place * width, width)
-        return total + (evaluate(own, some) @ c).astype(jnp.float64)
+        c, block = lax.dynamic_slice_in_dim(coefficients, place * width, width), evaluate(own, some)
+        # Of one column the sum is made as the block is: a product would write the block to memory and read it again.
+        part = (block * c[:, 0]).sum(axis=1, keepdims=True) if c.shape[1] == 1 else block @ c
+        return total + part.astype(jnp.float64)
 
     blocks = (count + width - 1) // width
     return lax.fori_loop(0, blocks, add, jnp.zeros((height, coefficients.shape[1]), jnp.float64))
