@@ -11,11 +11,11 @@ import empirisk as er
 from empirisk.cli.learn import NOTHING_LEARNED
 from empirisk.cli.main import app, told
 from empirisk.errors import EmpiriskError
-from empirisk.league.budget import TimeBudget
-from empirisk.league.judge import metric_for, rare_threshold
+from empirisk.league.contest.budget import TimeBudget
 from empirisk.league.request import Request
-from empirisk.league.split import plan, rare_class
+from empirisk.league.rows.split import plan, rare_class
 from empirisk.league.unsupervised import describe
+from empirisk.league.verdict.judge import metric_for, rare_threshold
 from empirisk.report.machine import coefficients
 from empirisk.report.terms import terms_of
 from empirisk.service.fields import Fields

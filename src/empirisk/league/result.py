@@ -14,8 +14,8 @@ from empirisk.evaluation.intervals import Score
 from empirisk.files.models import save
 from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult, as_json
-from empirisk.league.seasons import seasonal_naive
-from empirisk.league.split import rare_class
+from empirisk.league.rows.seasons import seasonal_naive
+from empirisk.league.rows.split import rare_class
 from empirisk.notebook import HtmlReport, html
 from empirisk.report.words import error_of
 
