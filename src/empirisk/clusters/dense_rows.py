@@ -16,7 +16,7 @@ from empirisk.stop import check_stop
 
 FEW = 64  # rows whose distances stay in the first cache
 BATCH = 256  # rows gathered for one product: it and the centres stay in the second cache
-PRODUCTS_OF_THREAD = 1 << 23  # with centres, in a millisecond or so
+PRODUCTS_OF_THREAD = 1 << 25  # in some milliseconds: more threads would wait for each other
 SHARES = 48  # at most, so that sums over shares stay cheap; enough for the cores of one machine
 SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
@@ -210,16 +210,17 @@ class DenseRows:
     def _scale_rows(self) -> None:
         """The rows around their mean, in units of the largest entry, in float32."""
         total = self.weights.sum()
-        self.mean = sum(parallel_map(self._weighted_sum, self.shares)) / total
-        sizes = parallel_map(lambda span: np.abs(self._part(span) - self.mean).max(initial=0.0), self.shares)
-        self.unit = float(max(sizes)) or 1.0
-        self.points = np.ones((self.count, self.width + 1), np.float32)
+        sums, lows, highs = zip(*parallel_map(self._sums_and_ends, self.shares), strict=True)
+        self.mean = sum(sums) / total
+        sizes = np.maximum(np.max(highs, axis=0) - self.mean, self.mean - np.min(lows, axis=0))
+        self.unit = float(sizes.max(initial=0.0)) or 1.0
+        self.points = np.empty((self.count, self.width + 1), np.float32)
         self.norms = np.empty(self.count, np.float32)
 
         def fill(span: tuple[int, int]) -> float:
             rows = slice(*span)
             centred = (self._part(span) - self.mean) / self.unit
-            self.points[rows, :-1] = centred
+            self.points[rows, :-1], self.points[rows, -1] = centred, 1.0
             squares = np.einsum("ij,ij->i", centred, centred)
             self.norms[rows] = squares
             return float(self.weights[rows] @ squares)
@@ -230,8 +231,9 @@ class DenseRows:
     def _part(self, span: tuple[int, int]) -> Array:
         return self.X[self.order[slice(*span)]].astype(np.float64, copy=False)
 
-    def _weighted_sum(self, span: tuple[int, int]) -> Array:
-        return self.weights[slice(*span)] @ self._part(span)
+    def _sums_and_ends(self, span: tuple[int, int]) -> tuple[Array, Array, Array]:
+        part = self._part(span)
+        return self.weights[slice(*span)] @ part, part.min(axis=0), part.max(axis=0)
 
     def begin(self) -> "DenseRows":
         """A run on the same rows."""
@@ -317,7 +319,6 @@ class DenseRows:
                 changes += assign(data, means, state, work, (piece.start, piece.stop, self.rounding))
             return changes
 
-        # A thread has a millisecond of work at least: to wake one takes some tenths of it.
         threads = 1 + self.count * table.size // PRODUCTS_OF_THREAD
         changes = sum(parallel_map(run, range(len(self.shares)), threads))
         self._before = self.centres

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.clusters.dense_rows import shares_of
+from empirisk.clusters.dense_rows import PRODUCTS_OF_THREAD, shares_of
 from empirisk.clusters.density import (
     FORMS,
     LOG_TWO_PI,
@@ -209,7 +209,8 @@ class Moments:
                 likelihood = expect(data, terms, (piece.start, piece.stop, likelihood), work, sums)
             return likelihood, sums
 
-        found = parallel_map(run, self._shares)
+        threads = 1 + len(self.X) * terms.size // PRODUCTS_OF_THREAD
+        found = parallel_map(run, self._shares, threads)
         sums = np.add.reduce([part for _, part in found])
         return float(sum(part for part, _ in found) / self._total), sums
 

@@ -18,7 +18,7 @@ from empirisk.linalg.design import Array, Design
 from empirisk.maps.implicit import some_rows
 from empirisk.maps.streamed import StreamedDesign, StreamedMap
 from empirisk.scale.device_kernels import DeviceItems
-from empirisk.scale.devices import Device, as_numpy
+from empirisk.scale.devices import Device, as_numpy, compiled
 from empirisk.stop import check_stop
 
 #: Rows of features that are added to a normal matrix at a time.
@@ -110,7 +110,7 @@ class DeviceFeatures(StreamedDesign):
         with self.device.computing():
             phi = self._features_of(np.arange(rows))[:rows]
             scaled = phi if weights is None else phi * self.device.put(weights, self.dtype)
-            return as_numpy(scaled @ phi.T)
+            return as_numpy(_products(scaled, phi))
 
     def preconditioner(self, curvatures, stiffness):
         rows, columns = self.shape
@@ -150,23 +150,28 @@ class DeviceFeatures(StreamedDesign):
         return other
 
 
-@jax.jit
+@compiled
 def _inward(projection: jax.Array, w: jax.Array) -> jax.Array:
     return projection @ w
 
 
-@jax.jit
+@compiled
 def _outward(projection: jax.Array, v: jax.Array) -> jax.Array:
     return projection.T @ v
 
 
-@partial(jax.jit, donate_argnums=0)
+@partial(compiled, donate_argnums=0)
 def _added(total: jax.Array, block: jax.Array, scale: jax.Array) -> jax.Array:
     scaled = block * scale[:, None]
     return total + (scaled.T @ scaled).astype(total.dtype)
 
 
-@jax.jit
+@compiled
+def _products(left: jax.Array, right: jax.Array) -> jax.Array:
+    return left @ right.T
+
+
+@compiled
 def _solved(factor: jax.Array, right: jax.Array) -> jax.Array:
     return cho_solve((factor, True), right)
 

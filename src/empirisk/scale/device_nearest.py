@@ -12,7 +12,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from empirisk.linalg.blocks import slices
-from empirisk.scale.devices import Device
+from empirisk.scale.devices import Device, compiled
 from empirisk.stop import check_stop
 
 #: Entries of a block of products: two gigabytes of float32.
@@ -60,7 +60,7 @@ def assignment(device: Device, points: NDArray, norms: NDArray) -> Assignment:
     return Assignment(device, points, norms)
 
 
-@partial(jax.jit, static_argnames="height")
+@partial(compiled, static_argnames="height")
 def _nearest(
     points: jax.Array, norms: jax.Array, start: Any, table: jax.Array, slack: jax.Array, rounding: Any, height: int
 ) -> jax.Array:
@@ -104,7 +104,7 @@ def nearest_lists(
     return values, places
 
 
-@partial(jax.jit, static_argnames="groups")
+@partial(compiled, static_argnames="groups")
 def _minima(queries: jax.Array, rows: jax.Array, levels: jax.Array, start: Any, groups: int) -> jax.Array:
     """The smallest value in every group of a block of groups; those beyond the last are infinite."""
     numbers = start + jnp.arange(groups)
@@ -113,7 +113,7 @@ def _minima(queries: jax.Array, rows: jax.Array, levels: jax.Array, start: Any, 
     return jnp.where(numbers < len(rows), values.min(axis=2), jnp.inf)
 
 
-@partial(jax.jit, static_argnames="count")
+@partial(compiled, static_argnames="count")
 def _lists(
     queries: jax.Array, rows: jax.Array, levels: jax.Array, minima: jax.Array, count: int
 ) -> tuple[jax.Array, jax.Array]:

@@ -19,6 +19,9 @@ from empirisk.linalg.threads import parallel_map
 
 #: Before the name of a platform: the code of devices, wherever it runs. "jax:cpu" tries it without an accelerator.
 FORCED = "jax:"
+#: Compiled without trials of the shapes of products, which take an accelerator ten seconds for each new shape: its
+#: libraries know good ones.
+compiled = partial(jax.jit, compiler_options={"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False})
 #: Bytes of an array that one thread fetches at a time.
 FETCHED = 1 << 26
 #: Rows and columns of a block of a kernel: an accelerator hides the launch of a block, a processor keeps it in cache.
@@ -93,7 +96,7 @@ class Device:
         return f"products on {self.name}"
 
 
-@partial(jax.jit, static_argnames="rows")
+@partial(compiled, static_argnames="rows")
 def _piece(array: jax.Array, start: Any, rows: int) -> jax.Array:
     return lax.dynamic_slice_in_dim(array, start, rows)
 
