@@ -28,6 +28,7 @@ async function show() {
   const [name, value] = [...new URLSearchParams(location.hash.slice(1))][0] ?? [];
   const place = byId("view");
   const found = await trying(() => name in VIEWS ? VIEWS[name](place, value) : startView(place));
+  byId("toast").hidden = true;  // of the view before
   if (typeof found === "function") leave = found;
   if (name in VIEWS && !byId("problem").hidden) place.replaceChildren(crumbs());  // no view, and a way back
   const title = place.querySelector("h1");
