@@ -11,6 +11,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from empirisk.studio.workbench import routes
 from empirisk.studio.workbench.folder import StudioFolder
 from empirisk.studio.workbench.opening import in_browser, open_source
 from tests.studio.browsers import (
@@ -240,6 +241,16 @@ def test_numbers_and_moments_of_a_result(page, runs, home):
     effect = "//*[@id='importances']//button[text()='opened']"
     until(driver, lambda: driver.find_elements(By.XPATH, effect))[0].click()
     until(driver, lambda: "-01" in driver.find_element(By.CSS_SELECTOR, "#effect svg").text)  # the first of a month
+    # A file that is too large is not even sent.
+    with (home / "huge.csv").open("wb") as file:
+        file.truncate(routes.MAX_UPLOAD_BYTES + 1)  # without a byte on the disk
+    for name, place in (("", "file"), (f"run={runs[0]}", "predict-file")):
+        driver.get(f"{address}/#{name}")
+        if name:
+            until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
+            by_id(driver, "tab-files").click()
+        until(driver, lambda place=place: driver.find_elements(By.ID, place))[0].send_keys(str(home / "huge.csv"))
+        until(driver, lambda: "there is room for" in text(driver, "problem"))
     # A file without what the model needs is a sentence, and no error of the page.
     by_id(driver, "tab-files").click()
     until(driver, lambda: driver.find_elements(By.ID, "predict-file"))

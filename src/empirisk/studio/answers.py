@@ -41,7 +41,9 @@ def answering(
     """A handler that computes a view in a worker thread; the view is given the request and the JSON of its body."""
 
     async def work(request: Request) -> Any:
-        body = parse(await read_body(request, MAX_BODY_BYTES)) if request.method == "POST" else None
+        body = parse(await read_body(request, MAX_BODY_BYTES)) if request.method == "POST" else {}
+        if not isinstance(body, dict):
+            raise Refusal(400, "A question is an object of names and values.")
         context = copy_context()
         return await asyncio.get_running_loop().run_in_executor(worker, lambda: context.run(view, request, body))
 

@@ -13,6 +13,12 @@ export async function ask(path, body, options = {}) {
   return answer;
 }
 
+/** Send a file. One that is too large, or no table, is not even begun: a browser that is refused in the middle of it hears no reason. */
+export async function send(path, file) {
+  await ask("/upload/fits", {name: file.name, size: file.size});
+  return ask(`${path}?name=${encodeURIComponent(file.name)}`, undefined, {method: "POST", body: file});
+}
+
 /** An element with attributes and children; texts are always texts, never markup. */
 export function make(tag, attributes = {}, ...children) {
   const element = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);

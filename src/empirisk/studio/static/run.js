@@ -1,5 +1,5 @@
 // One run: the league while it is played, and the result with everything that can be asked of it.
-import {ask, cellKind, chart, digits, interval, make, moment, percent, scoreName, toast} from "./common.js";
+import {ask, cellKind, chart, digits, interval, make, moment, percent, scoreName, send, toast} from "./common.js";
 import {codeBlocks, crumbs, problem, trying} from "./workbench.js";
 
 export async function runView(place, id) {
@@ -265,14 +265,13 @@ async function threshold(panel, context) {
 
 async function files(panel, context) {
   const said = make("div", {id: "scored", role: "status"});
-  const send = (what, file) => ask(`/runs/${context.id}/file/${what}?name=${encodeURIComponent(file.name)}`, undefined, {method: "POST", body: file});
   const predict = file => trying(async () => {
-    const url = URL.createObjectURL(await send("predict", file)), name = `${file.name.split(".")[0]}.predictions.csv`;
+    const url = URL.createObjectURL(await send(`/runs/${context.id}/file/predict`, file)), name = `${file.name.split(".")[0]}.predictions.csv`;
     make("a", {href: url, download: name}).click();
     said.replaceChildren(make("p", {id: "predicted"}, `Predictions were downloaded as ${name}. `, make("a", {href: url, download: name}, "Once more")));
   });
   const scoreFile = file => trying(async () => {
-    const found = await send("score", file);
+    const found = await send(`/runs/${context.id}/file/score`, file);
     said.replaceChildren(make("h3", {}, `${found.rows.toLocaleString("en")} rows`), rowTable(["Score", "Now", "95 % interval", "In the test"], found.scores.map(one => [scoreName(one.name), digits(one.value, 4), `${digits(one.low, 3)} to ${digits(one.high, 3)}`, digits(one.before?.value, 4)])), make("h3", {}, found.drift.length ? "Columns that have moved" : "The columns look as before."), make("ul", {}, found.drift.map(one => make("li", {}, one.what))), make("ul", {class: "warnings"}, found.warnings.map(text => make("li", {}, text))));
   });
   const drop = (id, title, words, work) => {

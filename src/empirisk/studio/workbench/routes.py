@@ -78,6 +78,13 @@ class Workbench:
             raise EmpiriskError("do must be rename or delete.")
         return {}
 
+    def fits(self, request: Request, body: Any) -> Any:
+        """Whether a file may be sent: a browser that is refused in the middle of one hears no reason."""
+        self.folder.free_name(str(body.get("name")))
+        size = body.get("size")
+        require_room(size if type(size) is int else 0, self._room())
+        return {}
+
     async def upload(self, request: Request) -> Any:
         """Keep a table that was dropped: written whole, or not at all."""
         name = self.folder.free_name(request.query_params.get("name", ""))
@@ -86,23 +93,23 @@ class Workbench:
 
     async def _keep(self, request: Request, path: Path) -> None:
         """Write the body of a request to a file, if it is not too large."""
-        room = min(MAX_UPLOAD_BYTES, shutil.disk_usage(path.parent).free - SPARE_BYTES)
-        left = f"{max(room, 0) / 1e6:,.0f} MB that there is room for"
-        too_large = Refusal(413, f"The file is larger than the {left}; make room, or drop a part of its rows.")
-        announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > room:
-            raise too_large
+        announced, room = request.headers.get("content-length", ""), self._room()
+        require_room(int(announced) if announced.isdigit() else 0, room)
         part, size = path.with_name(f".{secrets.token_hex(8)}.part"), 0
         try:
             with part.open("xb") as file:
                 async for chunk in request.stream():
                     size += len(chunk)
-                    if size > room:
-                        raise too_large
+                    require_room(size, room)
                     file.write(chunk)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
+
+    def _room(self) -> int:
+        """The bytes that a file may have."""
+        self.folder.make_own()
+        return max(min(MAX_UPLOAD_BYTES, shutil.disk_usage(self.folder.path).free - SPARE_BYTES), 0)
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
@@ -180,7 +187,7 @@ class Workbench:
         """A view of an open run, by name."""
 
         def answer(request: Request, body: Any) -> Any:
-            return VIEWS[name](results.open_run(self._folder(request)), body or {})
+            return VIEWS[name](results.open_run(self._folder(request)), body)
 
         return answer
 
@@ -222,6 +229,14 @@ class Workbench:
 
     def _folder(self, request: Request) -> Path:
         return self.folder.run(request.path_params["run"])
+
+
+def require_room(size: int, room: int) -> None:
+    """Refuse a file of more bytes than there is room for."""
+    if size > room:
+        raise Refusal(
+            413, f"The file is larger than the {room / 1e6:,.0f} MB that there is room for; drop a part of it."
+        )
 
 
 def _predicted(run: results.OpenRun, path: Path) -> Response:
@@ -280,6 +295,7 @@ def routes(workbench: Workbench) -> list[BaseRoute]:
         post("/table/names", workbench.names),
         post("/table/notes", workbench.notes),
         post("/table/do", workbench.change_table),
+        post("/upload/fits", workbench.fits),
         take("/upload", workbench.upload),
         post("/learn", workbench.learn),
         post("/compare", workbench.compare),
