@@ -16,8 +16,8 @@ def messages() -> dict[str, str]:
     rows = "\n".join(f"| [{code}]({code}.md) | {title} |" for code, title in CODES.items())
     hidden = "\n".join(CODES)
     index = (
-        "# Messages\n\nWarnings and errors that tell of a decision end with a code, such as `[ER001]`. In notebooks and "
-        "in the report it is a link to what its page says; `empirisk message ER001` prints the page in a shell.\n\n"
+        "# Messages\n\nWarnings and errors that tell of a decision end with a code, such as `[ER001]`. In notebooks "
+        "and in the report it is a link to what its page says; `empirisk message ER001` prints the page in a shell.\n\n"
         f"| code | what it is about |\n|---|---|\n{rows}\n\n```{{toctree}}\n:hidden:\n\n{hidden}\n```\n"
     )
     return {f"{code}.md": page(code) for code in CODES} | {"index.md": index}
