@@ -81,7 +81,8 @@ assert np.all(np.diff(dual) > -1e-9)  # each step is the best of its kind, so th
 
 machine = er.SVM(C=C, features=er.kernels.Gaussian.from_gamma(100.0), fit_intercept=False, solver="dual_ascent")
 machine.fit(x[:, None], sign)
-assert machine.certificate_.converged and machine.certificate_.dual >= dual[-1] - 1e-6
+assert machine.certificate_.converged
+assert machine.certificate_.dual >= dual[-1] - 1e-6
 assert np.array_equal(machine.predict(x[:, None]), sign)
 er.plots.stems(machine, x[:, None], sign)
 
@@ -106,14 +107,16 @@ with warnings.catch_warnings():
     drawn = er.SVM(C=1.0, features=er.kernels.Gaussian(0.5), solver="doubly_stochastic", max_iter=60, random_state=0)
     drawn.fit(M, side)
 
-assert exact.certificate_.converged and exact.certificate_.relative_gap < 1e-6
+assert exact.certificate_.converged
+assert exact.certificate_.relative_gap < 1e-6
 assert drawn.certificate_.primal > exact.certificate_.primal  # noise: close, and never below
 assert drawn.score(M, side) > exact.score(M, side) - 0.03  # but it separates the classes as well
 er.plots.history(drawn)
 
 # %%
-# The lower panel is what the certificate can prove: the objective minus a lower bound. After sixty steps the classes are
-# separated as well as by the exact machine, and the objective is still above its minimum. That is the usual bargain.
+# The lower panel is what the certificate can prove: the objective minus a lower bound. After sixty steps the classes
+# are separated as well as by the exact machine, and the objective is still above its minimum. That is the usual
+# bargain.
 #
 # A few landmarks: the Nystrom map
 # --------------------------------
@@ -138,10 +141,10 @@ def with_landmarks(rank):
 er.plots.slider(with_landmarks, rank=[2, 4, 8, 16, 32, 64])
 
 # %%
-# Four landmarks bend the border already, thirty-two draw the one of the full kernel. How good the approximation is can
-# be measured without any labels: the attribute ``error_`` is the relative error of the Gram matrix on a sample of rows.
-# Random Fourier features, :class:`empirisk.maps.RandomFourier`, need no landmarks at all: they draw frequencies. For the
-# same rank they are worse, since they do not look at the rows.
+# Four landmarks bend the border already, thirty-two draw the one of the full kernel. How good the approximation is
+# can be measured without any labels: the attribute ``error_`` is the relative error of the Gram matrix on a sample of
+# rows. Random Fourier features, :class:`empirisk.maps.RandomFourier`, need no landmarks at all: they draw
+# frequencies. For the same rank they are worse, since they do not look at the rows.
 
 full = er.kernels.Gaussian(0.5)(M)
 print("features  Nystrom  random Fourier")
@@ -171,7 +174,8 @@ square = er.kernels.Polynomial(2, constant=0.0)
 machine = er.SVM(C=1.0, features=er.maps.Nystrom(square, rank=64, random_state=0), multiclass="one_vs_rest")
 machine.fit(images[train], digit[train])
 fitted, honest = machine.score(images[train], digit[train]), machine.score(images[test], digit[test])
-assert fitted > 0.97 and 0.7 < honest < 0.9
+assert fitted > 0.97
+assert 0.7 < honest < 0.9
 print(f"training accuracy {fitted:.3f}, accuracy on the other images {honest:.3f}")
 er.plots.gram(square, images[train], digit[train])
 
@@ -188,8 +192,10 @@ noisy = np.column_stack([M, rng.normal(size=(300, 2))])  # two columns that mean
 parts = [er.kernels.Gaussian(0.7).on([j]) for j in range(4)]
 few = er.SVM(features=er.maps.SeveralKernels(parts, norm=1)).fit(noisy, side).features_.beta_
 all_of_them = er.SVM(features=er.maps.SeveralKernels(parts, norm=2)).fit(noisy, side).features_.beta_
-assert np.isclose(few.sum(), 1) and np.isclose(np.linalg.norm(all_of_them), 1)
-assert few[:2].min() > few[2:].max() and (few < 0.02).sum() >= (all_of_them < 0.02).sum()
+assert np.isclose(few.sum(), 1)
+assert np.isclose(np.linalg.norm(all_of_them), 1)
+assert few[:2].min() > few[2:].max()
+assert (few < 0.02).sum() >= (all_of_them < 0.02).sum()
 er.plots.importance(few, names=["column 1", "column 2", "noise 1", "noise 2"])
 
 # %%
@@ -214,8 +220,8 @@ assert er.maps.Nystrom(square, rank=10, random_state=0).fit(Z).error_ < 1e-6
 # Solution of exercise 2
 # ----------------------
 # Not quite. A pair of different rows is drawn with probability B (B - 1) / (n (n - 1)), a row with itself with
-# probability B / n. The factor n^2/B^2 therefore counts the diagonal n/B times, and the other pairs a little too rarely.
-# The bias disappears as B grows; with the two factors apart it is gone for every B.
+# probability B / n. The factor n^2/B^2 therefore counts the diagonal n/B times, and the other pairs a little too
+# rarely. The bias disappears as B grows; with the two factors apart it is gone for every B.
 
 n, B = len(M), 10
 pairs, diagonal = full.sum() - np.trace(full), np.trace(full)
