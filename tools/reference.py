@@ -135,9 +135,11 @@ def _borrowed(value: Any, lines: list[str]) -> list[str]:
     for names, kind, text in _entries(sections["Parameters"]):
         if own := [name for name in names if name in taken]:
             added += [", ".join(own) + kind, *text]
-    added += ["", "Attributes", "----------", *sections.get("Attributes", []), ""]
-    place = lines.index("Examples") if "Examples" in lines else len(lines)
-    return [*lines[:place], *added, *lines[place:]]
+    head, *own_sections = _blocks(lines)
+    own_attributes = [line for title, block in own_sections if title == "Attributes" for line in block[2:] if line]
+    added += ["", "Attributes", "----------", *own_attributes, *sections.get("Attributes", []), ""]
+    rest = [line for title, block in own_sections if title != "Attributes" for line in block]
+    return [*head[1], *added, *rest]
 
 
 def _expanded(lines: list[str], value: Any) -> list[str]:

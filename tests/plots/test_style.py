@@ -58,7 +58,7 @@ VIEWS = {
 TWO = {"residuals", "history"}
 #: Pages of many pictures, and what is no picture; tests of their own are beside.
 PAGES = {"activations", "feature_maps", "filters", "hidden_units", "images", "tangent", "tickets", "training", "widths"}
-OTHERS = {"additive", "shapes", "animate", "to_svg", "tree"} | PAGES
+OTHERS = {"additive", "shapes", "animate", "slider", "to_svg", "tree"} | PAGES
 
 
 def test_every_view_is_here():

@@ -27,6 +27,7 @@ _HOMES, __getattr__, __dir__ = lazy_names(
         "projections": "images scree",
         "ranking": "cost_curve gains lift precision_at_k",
         "scores": "calibration confusion precision_recall residuals roc",
+        "sliders": "slider",
         "style": "to_svg",
     },
 )

@@ -42,6 +42,7 @@ from empirisk.plots.scores import confusion as confusion
 from empirisk.plots.scores import precision_recall as precision_recall
 from empirisk.plots.scores import residuals as residuals
 from empirisk.plots.scores import roc as roc
+from empirisk.plots.sliders import slider as slider
 from empirisk.plots.style import to_svg as to_svg
 
 __all__: list[str]
