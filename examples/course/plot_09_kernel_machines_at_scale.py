@@ -201,15 +201,14 @@ er.plots.importance(few, names=["column 1", "column 2", "noise 1", "noise 2"])
 # %%
 # Exercises
 # ---------
-# 1. The kernel <x, z>^2 in d columns has a map with d (d + 1) / 2 features. Check with a Gram matrix of many rows in
-#    d = 4 that its rank is 10. What does that say about Nystrom with 10 landmarks?
-# 2. Estimate the sum of all n^2 kernel values from 10 random rows, three thousand times. Is n^2/B^2 times the sum over
-#    the pairs unbiased? Where does the diagonal come in?
-# 3. How many landmarks do the moons need before the linear machine answers like the full kernel machine on 99 % of the
-#    rows? How many times fewer kernel values is that?
 #
-# Solution of exercise 1
-# ----------------------
+# .. admonition:: Exercise 9.1
+#
+#    The kernel <x, z>^2 in d columns has a map with d (d + 1) / 2 features. Check with a Gram matrix of many rows in
+#    d = 4 that its rank is 10. What does that say about Nystrom with 10 landmarks?
+#
+# .. solution::
+#
 # Ten generic landmarks span the whole feature space, so that the approximation is exact up to rounding.
 
 Z = rng.normal(size=(200, 4))
@@ -217,8 +216,15 @@ assert np.linalg.matrix_rank(square(Z)) == 4 * 5 // 2
 assert er.maps.Nystrom(square, rank=10, random_state=0).fit(Z).error_ < 1e-6
 
 # %%
-# Solution of exercise 2
-# ----------------------
+# .. end-solution::
+#
+# .. admonition:: Exercise 9.2
+#
+#    Estimate the sum of all n^2 kernel values from 10 random rows, three thousand times. Is n^2/B^2 times the sum
+#    over the pairs unbiased? Where does the diagonal come in?
+#
+# .. solution::
+#
 # Not quite. A pair of different rows is drawn with probability B (B - 1) / (n (n - 1)), a row with itself with
 # probability B / n. The factor n^2/B^2 therefore counts the diagonal n/B times, and the other pairs a little too
 # rarely. The bias disappears as B grows; with the two factors apart it is gone for every B.
@@ -236,8 +242,15 @@ assert abs(np.mean(naive) / expected - 1) < 0.01
 assert abs(np.mean(apart) / full.sum() - 1) < 0.01 < abs(np.mean(naive) / full.sum() - 1)
 
 # %%
-# Solution of exercise 3
-# ----------------------
+# .. end-solution::
+#
+# .. admonition:: Exercise 9.3
+#
+#    How many landmarks do the moons need before the linear machine answers like the full kernel machine on 99 % of
+#    the rows? How many times fewer kernel values is that?
+#
+# .. solution::
+#
 # Three dozen at most: the full Gram matrix has n^2 values, the map n m.
 
 said = exact.predict(M)
@@ -249,6 +262,10 @@ print(f"{rank} landmarks: {n**2 / (n * rank):.0f} times fewer kernel values")
 assert rank < 38
 
 # %%
-# Where to read on: :class:`empirisk.SVM`, :class:`empirisk.maps.Nystrom`, :class:`empirisk.maps.RandomFourier`,
+# .. end-solution::
+#
+# Where to read on
+# ----------------
+# :class:`empirisk.SVM`, :class:`empirisk.maps.Nystrom`, :class:`empirisk.maps.RandomFourier`,
 # :class:`empirisk.maps.SeveralKernels`, :class:`empirisk.solvers.DualAscent`,
 # :class:`empirisk.solvers.DoublyStochastic`, :class:`empirisk.solvers.Decomposition`.
