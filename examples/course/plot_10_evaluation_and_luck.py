@@ -256,15 +256,16 @@ er.plots.learning_curve(growing)
 # -----------------
 # Of 2000 transactions 3 % are fraud. Who says "no fraud" is right 97 times of 100, and useless. Count instead
 #
-# ====================  ===========================  ==========================================
-# measure               formula                      question
-# ====================  ===========================  ==========================================
-# precision             TP / (TP + FP)               how many alarms are right?
-# recall, true positive TP / (TP + FN)               how many positives are found?
-# rate
-# false positive rate   FP / (FP + TN)               how many negatives raise an alarm?
-# F1                    2 TP / (2 TP + FP + FN)      harmonic mean of precision and recall
-# ====================  ===========================  ==========================================
+# ==================== ======================= ==========================================
+# measure              formula                 question
+# ==================== ======================= ==========================================
+# precision            TP / (TP + FP)          how many alarms are right?
+# recall               TP / (TP + FN)          how many positives are found?
+# false positive rate  FP / (FP + TN)          how many negatives raise an alarm?
+# F1                   2 TP / (2 TP + FP + FN) harmonic mean of precision and recall
+# ==================== ======================= ==========================================
+#
+# Recall has a second name, true positive rate.
 
 fraud = (rng.uniform(size=2000) < 0.03).astype(int)
 amount = rng.normal(size=(2000, 2)) + 1.2 * fraud[:, None]
