@@ -176,8 +176,9 @@ assert np.isclose(answers.mean(axis=1).var(axis=0).mean(), predicted)
 print(f"correlation {rho:.2f}: variance {variance:.3f} of one tree, {predicted:.3f} of the mean of ten")
 
 # %%
-# The vote of many poor members can be good. Stumps, trees with one question, on a random one of the two columns and
-# half of the rows, see only sides of the rectangle. A hundred of them together have corners.
+# What bagging cannot do is make members less simple. Stumps, trees with one question, on a random one of the two
+# columns and half of the rows, see only sides of the rectangle. The vote of a hundred of them has corners, and is
+# calmer than one stump, but the rectangle is beyond it: averages lower the variance, not the bias.
 
 
 def bag(members):
@@ -212,9 +213,10 @@ assert np.ptp(errors["forest"][100:]) < 0.03  # it has settled
 
 figure = Figure(figsize=(6.4, 4.4), layout="constrained")
 axes = figure.subplots()
-for (name, curve), colour in zip(errors.items(), ("#0072B2", "#E69F00", "#009E73"), strict=True):
-    axes.plot(np.arange(1, 201), curve, color=colour)
-    axes.text(203, curve[-1], name, color=colour, va="center")
+looks = {"bagging": ("#0072B2", 0.015), "forest": ("#D55E00", -0.01), "boosting": ("#009E73", -0.005)}
+for name, (colour, shift) in looks.items():
+    axes.plot(np.arange(1, 201), errors[name], color=colour)
+    axes.text(203, errors[name][-1] + shift, name, color=colour, va="center")
 axes.set(xlabel="trees", ylabel="test error", xlim=(0, 240), ylim=(0.0, 0.45))
 axes.set_title("Error by number of trees", loc="left")
 axes.axhline(0.05, color="0.5", lw=0.8)
@@ -296,10 +298,16 @@ er.plots.rounds(machine)
 # why: they keep growing, and a bound on the true error depends on them and not on the number of rounds
 # (:func:`empirisk.theory.adaboost_margin_bound`).
 
-early = np.sort(er.AdaBoostClassifier(n_estimators=10).fit(points, y).margins(points, y))
-late = np.sort(er.AdaBoostClassifier(n_estimators=200).fit(points, y).margins(points, y))
-assert late[10] > early[10]
-er.plots.margins(er.AdaBoostClassifier(n_estimators=200).fit(points, y), points, y, rounds=[3, 10, 50, 200])
+ball_train, ball_test = (np.sum(part**2, axis=1) > 9.34 for part in (X_train, X_test))
+long = er.AdaBoostClassifier(er.TreeClassifier(max_depth=3), n_estimators=200).fit(X_train, ball_train)
+first_perfect = int(np.argmax(long.training_errors_ == 0)) + 1
+on_new = np.array([np.mean(said != ball_test) for said in long.staged_predict(X_test)])
+assert first_perfect < 100
+assert on_new[-1] < on_new[first_perfect - 1] - 0.01
+print(
+    f"no training error after {first_perfect} rounds; new rows {on_new[first_perfect - 1]:.3f}, then {on_new[-1]:.3f}"
+)
+er.plots.margins(long, X_train, ball_train, rounds=[3, 10, 50, 200])
 
 # %%
 # Exercises
