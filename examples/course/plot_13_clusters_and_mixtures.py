@@ -4,8 +4,8 @@ Clusters and mixtures
 
 Nobody has told the classes, and we look for groups. This lesson has four answers. **k-means** gives every row to the
 nearest of k means. **Kernel k-means** does that behind a map. **Hierarchical clustering** merges the nearest groups
-until one is left. A **mixture of Gaussians** describes where rows are likely, and gives every row a share in every group. The
-last part turns densities round: rows that are unlikely are outliers.
+until one is left. A **mixture of Gaussians** describes where rows are likely, and gives every row a share in every
+group. The last part turns densities round: rows that are unlikely are outliers.
 
 There is no truth to test against. What is minimised can be checked, and so can what the methods have in common; whether
 the groups mean something is for those who know the data.
@@ -215,7 +215,9 @@ er.plots.slider(components, k=[1, 2, 3, 5, 8, 12])
 many = er.KMeans(25, random_state=0).fit(moons)
 hard = np.eye(25)[many.labels_]
 assert np.allclose(hard.T @ moons / hard.sum(axis=0)[:, None], many.cluster_centers_)
-er.plots.voronoi(many, moons)
+figure = er.plots.voronoi(many, moons)
+figure.axes[0].get_legend().remove()  # 25 names say little
+figure
 
 # %%
 # Outliers
