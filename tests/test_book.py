@@ -20,21 +20,16 @@ DOCS, LESSONS = ROOT / "docs", sorted((ROOT / "examples" / "course").glob("plot_
 #: Written when the site is built, from the code; their examples are tested where they are.
 MADE = ("_build", "reference", "messages", "course", "gallery")
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in MADE)
-#: Their blocks show fragments of other people's programs, or need an accelerator; tests of exports and scale are elsewhere.
+#: Their blocks are fragments of other programs, or need an accelerator; exports and scale have tests of their own.
 FRAGMENTS = {"export.md", "scale.md"}
 #: Run by tests/test_repository.py and tests/maps/test_recipes.py.
 RUN_ELSEWHERE = {
-    "index.md",
-    "problems.md",
-    "library.md",
-    "certificates.md",
-    "evaluation.md",
-    "model-file.md",
-    "recipes.md",
+    *("index.md", "problems.md", "library.md", "certificates.md"),
+    *("evaluation.md", "model-file.md", "recipes.md"),
 }
+CODE = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
+RUN_HERE = [page for page in PAGES if page.name not in FRAGMENTS | RUN_ELSEWHERE and CODE.search(page.read_text())]
 SECONDS = 120.0  # for all lessons together, on two cores that do nothing else
-#: Names that carry results or are bases: they are met in what others return, and are not called by users.
-RETURNED = re.compile(r"^[A-Z].*(Result|Choice|Curve|Bound|Interval|Fold|Step|Score|Minimum)$")
 
 
 def run(script, timeout=600):
@@ -68,13 +63,11 @@ def test_exercises_have_folded_solutions_that_end():
 
 
 @pytest.mark.long  # learns tables
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if p.name not in FRAGMENTS | RUN_ELSEWHERE and "```python" in p.read_text()]
-)
+@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem)
 def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+    for block in CODE.findall(page.read_text(encoding="utf-8")):
         exec(block, names)
 
 
@@ -100,7 +93,7 @@ def test_links_between_pages_lead_somewhere():
 def test_every_public_name_is_in_an_example():
     """In a lesson, a view, a page, or the doctest that its own docstring must have."""
     sources = [*PAGES, ROOT / "README.md", *(ROOT / "examples").rglob("*.py")]
-    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+    text = "\n".join([*(source.read_text(encoding="utf-8") for source in sources), *pages.messages().values()])
     shown = set(re.findall(r"\w+", text))
     lacking = []
     for name in EXPORTS:
