@@ -64,7 +64,7 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 
-reference.write(Path(__file__).parent / "reference")  # autosummary lists the files that it reads before any event
+reference.write(Path(__file__).parent)  # autosummary lists the files that it reads before any event
 
 
 def setup(app):
