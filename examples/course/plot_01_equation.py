@@ -228,6 +228,12 @@ assert fitted(0.01).score(X, y) < fitted(100.0).score(X, y)
 er.plots.slider(lambda C: er.plots.regions(fitted(C), X, y), C=[0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
 
 # %%
+# Move the points yourself: this opens them in the playground of the :doc:`studio </studio>`, with the same machine.
+from empirisk.studio.playground.address import link
+
+link(X, y, loss="hinge", features="kernel", kernel="Gaussian(0.5)", C=1.0)
+
+# %%
 # Proof that it is the minimum
 # ----------------------------
 # Every convex fit ends with a certificate. ``primal`` is the value of the equation at the answer, ``dual`` a lower

@@ -162,6 +162,14 @@ assert by["newton"].n_iter_ < by["gradient_descent"].n_iter_
 er.plots.animate(er.LogisticRegression(solver="gradient_descent"), X, y, kind="descent", frames=12)
 
 # %%
+# In the playground of the :doc:`studio </studio>` the same solver goes step by step, forward and back, on points that
+# you can move.
+from empirisk.studio.playground.address import link
+
+near = np.abs(X).max(axis=1) < 3
+link(X[near], y[near], loss="logistic", solver="gradient_descent")
+
+# %%
 # For squares the closed form is there, but costs :math:`n d^2 + d^3` operations, where a step of descent costs
 # :math:`n d`. With many columns, or when three digits are enough, descent wins; and most losses have no closed form.
 numbers = X @ [2.0, -1.0] + 0.1 * rng.normal(size=100)
@@ -173,7 +181,7 @@ assert closed.solver_ == "closed_form"
 # One row at a time
 # -----------------
 # The gradient is a sum over n rows. *Stochastic* gradient descent takes B random rows and multiplies their part by
-# :math:`n / B`. On average over all choices this is the gradient itself, at a fraction of the price; single steps go
+# :math:`n / B`. On average over all choices this is the gradient itself, at a fraction of the cost; single steps go
 # astray. With rates that fall, :math:`\sum \lambda_t = \infty` but :math:`\sum \lambda_t^2 < \infty`, as 1/t does, it
 # arrives with probability 1. Averages over a *mini-batch* go astray less.
 signs, n = np.where(y == "yes", 1.0, -1.0), len(y)
