@@ -5,7 +5,8 @@ r"""
 A line that separates two classes is easy to find. Which line is best, how do we know that it is, and which rows does it
 rest on? This lesson goes from the geometry of planes to the support vector machine and its dual.
 
-About fifteen minutes. You need lesson 1, and the hinge loss of lesson 2.
+About fifteen minutes. You need :doc:`lesson 1 <plot_01_equation>`, and the hinge loss of
+:doc:`lesson 2 <plot_02_losses>`.
 """
 
 # %%
@@ -131,7 +132,8 @@ assert np.isclose(by_centroids @ hard.coef_.ravel(), np.linalg.norm(by_centroids
 # If the classes overlap, no plane meets the conditions, and the library says so. If they do not, one outlier can make
 # the margin tiny. So let each row miss the margin by :math:`\xi_i \ge 0`, and let that cost :math:`C \sum_i \xi_i`.
 # For a given plane the best :math:`\xi_i` is :math:`\max(0, 1 - y_i f(x_i))`: the hinge. This is the *soft-margin*
-# machine, and the equation of lesson 1 with the hinge and the l2 penalty. As C grows it becomes the hard one.
+# machine, and the equation of :doc:`lesson 1 <plot_01_equation>` with the hinge and the l2 penalty. As C grows it
+# becomes the hard one.
 noisy, labels = np.r_[X, [[0.3, 0.2]]], np.r_[y, -1]  # an outlier, just on its own side
 try:
     er.SVM(C=np.inf).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
@@ -314,4 +316,4 @@ assert not np.allclose(without.coef_, machine.coef_, atol=1e-3)
 #   :class:`empirisk.Hyperplane`.
 # - :class:`empirisk.solvers.DualAscent`, :class:`empirisk.solvers.Decomposition`, :class:`empirisk.Certificate`.
 # - :func:`empirisk.plots.regions`, :func:`empirisk.plots.stems`, :func:`empirisk.plots.animate`.
-# - Why a wide margin helps on new rows: lesson 16. Curves in place of lines: lesson 7.
+# - Why a wide margin helps on new rows: lesson 16. Curves in place of lines: :doc:`lesson 7 <plot_07_kernels>`.

@@ -245,8 +245,9 @@ assert np.isclose(counted.predict(years[:, None]).sum(), visits.sum(), rtol=1e-4
 # %%
 # Sparse by groups
 # ----------------
-# The lasso of lesson 5 chooses single columns. Sometimes columns belong together: the codes of one category, the sines
-# and cosines of one frequency. ``GroupL1`` takes groups or leaves them, :math:`R(w) = \sum_g \sqrt{d_g}\, \|w_g\|`.
+# The lasso of :doc:`lesson 5 <plot_05_regularisation>` chooses single columns. Sometimes columns belong together: the
+# codes of one category, the sines and cosines of one frequency. ``GroupL1`` takes groups or leaves them, :math:`R(w) =
+# \sum_g \sqrt{d_g}\, \|w_g\|`.
 table = rng.normal(size=(80, 6))
 aim = table[:, :2] @ [1.0, -1.0] + 0.3 * rng.normal(size=80)
 grouped = er.Regressor(penalty=er.penalties.GroupL1([0, 0, 1, 1, 2, 2]), C=0.1).fit(table, aim)
@@ -319,4 +320,4 @@ assert np.isclose(vector, absolute, rtol=1e-5)
 #   :class:`empirisk.QuantileRegressor`, :class:`empirisk.Regressor`.
 # - :class:`empirisk.maps.Polynomial`, :class:`empirisk.maps.Periodic`, :func:`empirisk.maps.box_cox_target`,
 #   :class:`empirisk.penalties.GroupL1`.
-# - Curves without choosing features by hand: lesson 7.
+# - Curves without choosing features by hand: :doc:`lesson 7 <plot_07_kernels>`.

@@ -349,4 +349,4 @@ assert np.allclose(explicit @ explicit.T, er.kernels.Polynomial(3)(X))
 #   :class:`empirisk.kernels.Anova`, :func:`empirisk.kernels.check`.
 # - :class:`empirisk.Ridge`, :class:`empirisk.SVM`, :class:`empirisk.Perceptron`,
 #   :class:`empirisk.maps.SeveralKernels`.
-# - Kernels for strings and graphs are lesson 8, kernels for many rows lesson 9.
+# - Kernels for strings and graphs are :doc:`lesson 8 <plot_08_objects>`, kernels for many rows lesson 9.
