@@ -19,6 +19,7 @@ from empirisk.league.rows.split import rare_class
 from empirisk.notebook import HtmlReport, html
 from empirisk.report.words import error_of
 
+HALF = 0.5  # the probability from which the more probable one of two classes is named
 LEAST_TAKEN = 10  # rows with the highest scores that are looked at for a rare class
 
 
@@ -139,7 +140,11 @@ class Learned:
         return self.model.pipeline
 
     def predict(self, rows: Any) -> NDArray[Any]:
-        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from."""
+        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from.
+
+        The class is the most probable one; but one of two that is so rare that few rows would be called it is named
+        from ``test.threshold`` on, a probability below a half, which the summary tells.
+        """
         return self.model.predict(rows)
 
     def predict_proba(self, rows: Any) -> NDArray[np.float64]:
@@ -251,7 +256,9 @@ class Learned:
         """How many of a class are named so, and how many others are."""
         said = self.test.predictions == rare
         hits, alarms = int((said & are).sum()), int(said.sum())
-        right = f"of {alarms:,} that it calls {rare}, {hits:,} are" if alarms else f"it calls none {rare}"
+        _, least = self.test.threshold or (0, HALF)
+        since = f" (from a probability of {number(least, 2)} on)" if least < HALF else ""
+        right = f"of {alarms:,} that it calls {rare}{since}, {hits:,} are" if alarms else f"it calls none {rare}{since}"
         return f"{right} (F1 score {number(2 * hits / max(alarms + int(are.sum()), 1))})"
 
     def _right(self) -> str:
