@@ -16,6 +16,7 @@ from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.rows.seasons import seasonal_naive
 from empirisk.league.rows.split import rare_class
+from empirisk.messages import coded
 from empirisk.notebook import HtmlReport, html
 from empirisk.report.words import error_of
 
@@ -240,7 +241,7 @@ class Learned:
         """How a class was found: among the rows with the highest scores or, without scores, by name."""
         are = self.test.truth == rare
         total, rows = int(are.sum()), len(are)
-        values = self.test.values_of(self.classes.tolist().index(rare))
+        values = self.test.values_of(self.model.target.classes.index(rare))
         if values is not None:
             taken = max(total, LEAST_TAKEN)
             first = np.argsort(-values, kind="stable")[:taken]
@@ -318,14 +319,18 @@ class Learned:
     def summary(self) -> str:
         """The result in a sentence, with what makes it doubtful first."""
         if self.nothing_learned:
-            return f"No machine had the time to learn: the model says one {self.target} for every row; give more time."
+            return coded(
+                "ER033",
+                f"No machine had the time to learn: the model says one {self.target} for every row; give more time.",
+            )
         leaks = self.leaks
         if leaks:
             told = " and ".join(map(repr, leaks)) if len(leaks) <= 2 else listed(list(map(repr, leaks)))
-            return (
+            doubt = (
                 f"Too good to be true? {told} may give {self.target} away: leave out "
-                f"with {option('drop', leaks)} what is not known beforehand, and learn again. {self._result()}"
+                f"with {option('drop', leaks)} what is not known beforehand, and learn again."
             )
+            return f"{coded('ER021', doubt)} {self._result()}"
         return self._result()
 
     def _result(self) -> str:

@@ -54,6 +54,9 @@ class Sequence(Worded):
     def fit_block(self, column: "Column", series: pl.Series, encoder: "TableEncoder", least: int) -> Any:
         return Spelling.fit(series) if encoder.letters else Pieces.fit(series, least)
 
+    def graph_block(self, x: Any, block: Any, words: Any) -> Any:
+        return words.weights_of_sequence(x, self.markers, block)
+
     def sizes(self, series: pl.Series) -> NDArray[np.float64] | None:
         """Lengths."""
         return series.str.len_chars().cast(pl.Float64).to_numpy()
