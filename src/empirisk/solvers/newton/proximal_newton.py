@@ -201,9 +201,9 @@ class ProximalNewtonCourse:
             near = step.promised <= self.watch.tol * self.problem.magnitude(place.primal)
             # Another proof pays where a step has come much nearer since the last one.
             if (near and step.promised <= 0.1 * tried) or stalled:
-                tried = step.promised
-                if self.proofs(self.point(place)):
-                    return self.point(place)
+                tried, point = step.promised, self.point(place)
+                if self.proofs(point):
+                    return point  # this very one: its proof is known, and would be two passes
             before = place.value
             place = self.moved(place, step)
             stalled = stalled + 1 if before - place.value <= ROUNDING * abs(before) else 0
@@ -222,15 +222,16 @@ class ProximalNewtonCourse:
             place = self._round(self.at(w, b))
             left = self.direction(place).promised + place.off
             goal = watch.tol * problem.magnitude(place.primal)
-            if left <= 10 * goal and self.proofs(self.point(place)):
-                return self.point(place)
+            point = self.point(place)
+            if left <= 10 * goal and self.proofs(point):
+                return point
             stalled = 0 if left < 0.9 * lowest else stalled + 1
             lowest = min(left, lowest)
             if stalled > STALL_STEPS + 1:
-                self.proofs(self.point(place))
+                self.proofs(point)
                 watch.status = watch.status or Ending.STALLED
             if watch.must_stop():
-                return self.proofs.best(self.point(place))
+                return self.proofs.best(point)
             centre, w, b = place.kept[0], place.w, place.b
             tau /= SHARPER if place.off > 0.1 * goal else 1.0
 
