@@ -7,7 +7,7 @@ import polars as pl
 
 import empirisk as er
 from empirisk import plots
-from empirisk.league import judge
+from empirisk.league.verdict import judge
 from empirisk.report.page import page as page_of
 from empirisk.stop import interruptible, requested
 

@@ -29,7 +29,8 @@ SIGNIFICANCE = 0.05  # Bonferroni-corrected p value up to which a subgroup is li
 
 def test(learned: Any) -> Section:
     """The test: scores, and how the predictions look."""
-    blocks: list[Any] = [Paragraph(learned.test.luck)] if learned.test.luck else []
+    # That it was no luck is no praise for a model that was told the answer.
+    blocks: list[Any] = [Paragraph(learned.test.luck)] if learned.test.luck and not learned.leaks else []
     blocks.append(scores(learned))
     blocks += [] if learned.classes is None else [by_class(learned), *confusion(learned)]
     highest = top_rows(learned)
@@ -107,9 +108,10 @@ def top_rows(learned: Any) -> Table:
     rare = learned.rare
     head, rows = ["Rows with the highest scores", "Hits", "Precision", "Found of all", "Times chance (lift)"], []
     name = "" if rare is None else named(learned, rare)
-    if rare is not None and learned.test.probabilities is not None:
+    values = None if rare is None else learned.test.values_of(learned.classes.tolist().index(rare))
+    if values is not None:
         are = learned.test.truth == rare
-        order = np.argsort(-learned.test.probabilities[:, learned.classes.tolist().index(rare)], kind="stable")
+        order = np.argsort(-values, kind="stable")
         for taken in sorted({k for k in (*TOP, int(are.sum())) if k <= len(are) / 2}):
             hits = int(are[order[:taken]].sum())
             lift = hits / taken / max(are.mean(), 1e-12)

@@ -264,7 +264,7 @@ def named_from(classes: NDArray, shares: NDArray[np.float64], place: int, thresh
     >>> named_from(np.array(["fraud", "ok"]), np.array([[0.3, 0.7], [0.1, 0.9]]), 0, 0.25)
     array(['fraud', 'ok'], dtype='<U5')
     """
-    return classes[np.where(shares[:, place] >= threshold, place, 1 - place)]
+    return classes[np.where(shares[:, place] >= threshold, place, 1 - place).astype(int)]
 
 
 #: How a fit is done, and not what is fitted.

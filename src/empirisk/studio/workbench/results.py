@@ -20,7 +20,7 @@ from empirisk.files.models import load
 from empirisk.formats import shown
 from empirisk.lazy import lazy
 from empirisk.league.result import Test
-from empirisk.league.score import score
+from empirisk.league.verdict.score import score
 from empirisk.report import verdict
 from empirisk.service.bodies import Refusal
 from empirisk.service.fields import Fields
