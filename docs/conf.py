@@ -52,6 +52,8 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "Empirisk"
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_nav_level": 1,
     "navigation_with_keys": False,
@@ -62,7 +64,7 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 
-reference.write(Path(__file__).parent / "reference")  # autosummary lists the files that it reads before any event
+reference.write(Path(__file__).parent)  # autosummary lists the files that it reads before any event
 
 
 def setup(app):

@@ -28,7 +28,7 @@ def test_every_value_is_drawn_in_its_order():
     assert seen == choice.values == [1.0, 0.1, 0.5]
     assert len(choice.figures) == 3
     page = choice._repr_html_()
-    assert [frame for frame in re.findall(r'<div data-value="([^"]*)"', page)] == ["1", "0.1", "0.5"]
+    assert re.findall(r'<div data-value="([^"]*)"', page) == ["1", "0.1", "0.5"]
     assert re.findall(r'data-value="([^"]*)"> *<svg', page) == ["0.1"]  # the others are hidden
     assert not re.search(r"https?://(?!www\.w3\.org)", page)
     assert page == er.plots.slider(drawn, C=[1.0, 0.1, 0.5])._repr_html_()

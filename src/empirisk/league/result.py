@@ -16,6 +16,7 @@ from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.seasons import seasonal_naive
 from empirisk.league.split import rare_class
+from empirisk.messages import coded
 from empirisk.notebook import HtmlReport, html
 from empirisk.report.words import error_of
 
@@ -297,13 +298,17 @@ class Learned:
     def summary(self) -> str:
         """The result in a sentence, with what makes it doubtful first."""
         if self.nothing_learned:
-            return f"No machine had the time to learn: the model says one {self.target} for every row; give more time."
+            return coded(
+                "ER033",
+                f"No machine had the time to learn: the model says one {self.target} for every row; give more time.",
+            )
         leaks = [name for name in self.plan.leaks if self.plan.schema[name].used]
         if leaks:
-            return (
+            doubt = (
                 f"Too good to be true? {' and '.join(map(repr, leaks[:2]))} may give {self.target} away: leave out "
-                f"with {option('drop', leaks)} what is not known beforehand, and learn again. {self._result()}"
+                f"with {option('drop', leaks)} what is not known beforehand, and learn again."
             )
+            return f"{coded('ER021', doubt)} {self._result()}"
         return self._result()
 
     def _result(self) -> str:
