@@ -83,7 +83,8 @@ assert machines[4].score(cloud, label) > 0.99
 er.plots.slider(lambda width: er.plots.regions(machines[width], cloud, label), width=list(machines))
 
 # %%
-# PLAYGROUND
+# In the playground of :doc:`the studio </studio>`, take the data *XOR*, features *network*, layers ``1``, ``2`` or
+# ``4``, and press play: the border is shown after every few epochs.
 #
 # What each hidden unit sees is a half-plane with a soft edge; the last layer adds them.
 
