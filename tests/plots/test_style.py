@@ -184,7 +184,7 @@ def test_every_view_takes_axes_and_returns_a_figure():
         assert signature.return_annotation is Figure
 
 
-# Linear RGB as seen by people without the cones for long, for middle or for short waves (Machado, Oliveira and Fernandes 2009).
+# Linear RGB as seen by people without the cones for long, middle or short waves (Machado, Oliveira, Fernandes 2009).
 BLINDNESS = {
     "normal": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
