@@ -49,7 +49,10 @@ def _saved(figure: Figure, block_vars: dict[str, Any], gallery_conf: dict[str, A
 IN_NOTEBOOKS = (
     (r"^\.\. solution::[ ]*(.*)$", r"**Solution** \1"),
     (r"^\.\. end-solution::[ ]*$", "---"),
-    (r"^\.\. admonition:: (.*)\n((?:\n|[ ]+.*\n?)*)", lambda found: f"**{found[1]}**\n{re.sub('(?m)^[ ]+', '', found[2])}"),
+    (
+        r"^\.\. admonition:: (.*)\n((?:\n|[ ]+.*\n?)*)",
+        lambda found: f"**{found[1]}**\n{re.sub('(?m)^[ ]+', '', found[2])}",
+    ),
     (r":(?:doc|class|func|meth|ref):`~?([^`<]*?)(?: ?<[^`]*>)?`", r"\1"),
 )
 _their_rst2md = notebook.rst2md
