@@ -89,6 +89,9 @@ def test_the_headline_of_a_rare_event_counts_hits_among_the_highest_scores(fault
 def test_a_rare_event_is_named_by_default(faults, tmp_path):
     assert faults.test.threshold is not None
     assert (faults.test.predictions == "yes").any()
+    least = f"{faults.test.threshold[1]:.2g}"
+    assert f"that it calls yes (from a probability of {least} on)" in faults.summary()
+    assert f"yes is named where its probability is {least} or more" in faults.report().page
     new = events(2000, 1)
     said, shares = faults.predict(new), faults.predict_proba(new)[:, 1]
     assert np.array_equal(said == "yes", shares >= faults.test.threshold[1])

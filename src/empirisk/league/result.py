@@ -20,6 +20,7 @@ from empirisk.messages import coded
 from empirisk.notebook import HtmlReport, html
 from empirisk.report.words import error_of
 
+HALF = 0.5  # the probability from which the more probable one of two classes is named
 LEAST_TAKEN = 10  # rows with the highest scores that are looked at for a rare class
 
 
@@ -140,7 +141,11 @@ class Learned:
         return self.model.pipeline
 
     def predict(self, rows: Any) -> NDArray[Any]:
-        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from."""
+        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from.
+
+        The class is the most probable one; but one of two that is so rare that few rows would be called it is named
+        from ``test.threshold`` on, a probability below a half, which the summary tells.
+        """
         return self.model.predict(rows)
 
     def predict_proba(self, rows: Any) -> NDArray[np.float64]:
@@ -236,7 +241,7 @@ class Learned:
         """How a class was found: among the rows with the highest scores or, without scores, by name."""
         are = self.test.truth == rare
         total, rows = int(are.sum()), len(are)
-        values = self.test.values_of(self.classes.tolist().index(rare))
+        values = self.test.values_of(self.model.target.classes.index(rare))
         if values is not None:
             taken = max(total, LEAST_TAKEN)
             first = np.argsort(-values, kind="stable")[:taken]
@@ -252,7 +257,9 @@ class Learned:
         """How many of a class are named so, and how many others are."""
         said = self.test.predictions == rare
         hits, alarms = int((said & are).sum()), int(said.sum())
-        right = f"of {alarms:,} that it calls {rare}, {hits:,} are" if alarms else f"it calls none {rare}"
+        _, least = self.test.threshold or (0, HALF)
+        since = f" (from a probability of {number(least, 2)} on)" if least < HALF else ""
+        right = f"of {alarms:,} that it calls {rare}{since}, {hits:,} are" if alarms else f"it calls none {rare}{since}"
         return f"{right} (F1 score {number(2 * hits / max(alarms + int(are.sum()), 1))})"
 
     def _right(self) -> str:

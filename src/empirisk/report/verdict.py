@@ -33,6 +33,7 @@ def test(learned: Any) -> Section:
     blocks: list[Any] = [Paragraph(learned.test.luck)] if learned.test.luck and not learned.leaks else []
     blocks.append(scores(learned))
     blocks += [] if learned.classes is None else [by_class(learned), *confusion(learned)]
+    blocks += [Paragraph(_threshold(learned))] if learned.test.threshold else []
     highest = top_rows(learned)
     blocks += [highest] if highest.rows else []
     chooser = threshold(learned)
@@ -97,6 +98,15 @@ def by_class(learned: Any) -> Table:
         shares = map(_share, (hits, hits, 2 * hits), (total, calls, total + calls))
         rows.append([str(label), Cell(f"{total:,}", total), *shares, taken])
     return Table("Each class", head, rows, extra=[4, 5])
+
+
+def _threshold(learned: Any) -> str:
+    """From which probability on a rare class is named, and why not from a half on."""
+    place, least = learned.test.threshold
+    return (
+        f"{named(learned, learned.classes[place])} is named where its probability is {number(least, 2)} or more, even "
+        "where the other class is more probable: from a half on, too few would be named."
+    )
 
 
 def _share(some: int, total: int) -> Cell:
