@@ -137,9 +137,9 @@ found = er.evaluate(er.SVM(C=1.0, features=both), names, language, cv=5)
 assert found.score.value > 0.85
 print("sum of both kernels:", found.score)
 
-cities = ["kitten", "mitten", "sitting", "berlin", "merlin", "dublin", "tokyo", "kyoto"]
-tree = er.Hierarchical("average", features=with_gaps).fit(cities)
-figure = er.plots.dendrogram(tree, n_clusters=3, names=cities)
+items = ["kitten", "mitten", "sitting", "berlin", "merlin", "dublin", "tokyo", "kyoto"]
+tree = er.Hierarchical("average", features=with_gaps).fit(items)
+figure = er.plots.dendrogram(tree, n_clusters=3, names=items)
 figure.axes[0].set_ylim(0, 1.7)  # room for the legend
 figure
 
