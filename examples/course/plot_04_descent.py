@@ -183,7 +183,7 @@ assert closed.solver_ == "closed_form"
 # The gradient is a sum over n rows. *Stochastic* gradient descent takes B random rows and multiplies their part by
 # :math:`n / B`. On average over all choices this is the gradient itself, at a fraction of the cost; single steps go
 # astray. With rates that fall, :math:`\sum \lambda_t = \infty` but :math:`\sum \lambda_t^2 < \infty`, as 1/t does, it
-# arrives with probability 1. Averages over a *mini-batch* go astray less.
+# arrives with probability 1, under mild conditions. Averages over a *mini-batch* go astray less.
 signs, n = np.where(y == "yes", 1.0, -1.0), len(y)
 place = np.array([0.3, -0.2])
 
