@@ -216,9 +216,7 @@ er.plots.slider(components, k=[1, 2, 3, 5, 8, 12])
 many = er.KMeans(25, random_state=0).fit(moons)
 hard = np.eye(25)[many.labels_]
 assert np.allclose(hard.T @ moons / hard.sum(axis=0)[:, None], many.cluster_centers_)
-figure = er.plots.voronoi(many, moons)
-figure.axes[0].get_legend().remove()  # 25 names say little
-figure
+er.plots.voronoi(many, moons)
 
 # %%
 # Outliers
