@@ -78,10 +78,10 @@ docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# Programs of other people, in an environment of their own: MLflow needs an older protobuf than the pinned one.
+# Programs of other people, in an environment of their own: MLflow needs older versions of two pinned packages.
 clients: $(BIN)/python
-	$(PYTHON) -m venv .venv-clients
-	grep -v '^protobuf==' constraints.txt > .venv-clients/constraints.txt
+	$(PYTHON) -m venv --clear .venv-clients
+	grep -vE '^(protobuf|importlib-metadata)==' constraints.txt > .venv-clients/constraints.txt
 	.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-clients/constraints.txt -e '.[dev,clients]'
 	.venv-clients/bin/python -m clients
 

@@ -75,7 +75,7 @@ def test_every_warning_of_a_table_has_its_code():
         "y": np.where(x > 0, "yes", np.where(np.arange(90) == 3, "rare", "no")),
     }
     from empirisk.league.request import Request
-    from empirisk.league.split import plan
+    from empirisk.league.rows.split import plan
 
     said = plan(Request(table, "y")).warnings
     assert len(said) > 5

@@ -106,6 +106,22 @@ def test_where_it_comes_from(learned, numbers, folder):
         assert held in text
 
 
+#: Words of usual length in the heads of rows that are on two lines.
+BROKEN_WORDS = """
+return [...document.querySelectorAll("tbody th")].flatMap(cell => {
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
+  for (let node = walk.nextNode(); node; node = walk.nextNode())
+    for (const word of node.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map(r => Math.round(r.top)));
+      if (word[0].length <= 16 && lines.size > 1) found.push(word[0]);
+    }
+  return found;
+});
+"""
+
+
 @pytest.mark.parametrize("name", ["cells", "tree"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_sticks_out_on_a_phone_or_a_desk(browser, learned, grown, folder, name, width):
@@ -115,8 +131,10 @@ def test_nothing_sticks_out_on_a_phone_or_a_desk(browser, learned, grown, folder
     )
     opened(browser, folder, name)
     page = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+    broken = browser.execute_script(BROKEN_WORDS)
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert page[0] <= page[1]
+    assert broken == []
 
 
 CONTRAST = """

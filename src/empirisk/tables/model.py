@@ -127,7 +127,11 @@ class TableModel:
         return self.pipeline.classes_.tolist() if hasattr(self.pipeline, "classes_") else list(self.target.classes)
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """The class or number of every row of a table, which needs the columns of the schema in any order."""
+        """The class or number of every row of a table, which needs the columns of the schema in any order.
+
+        The class is the most probable one, but for a rare class of two that has a ``threshold``: it is named where its
+        probability reaches that, though the other one is more probable.
+        """
         return self.predict_encoded(self.encode(table))
 
     def predict_encoded(self, X: Any) -> NDArray[Any]:
@@ -264,7 +268,7 @@ def named_from(classes: NDArray, shares: NDArray[np.float64], place: int, thresh
     >>> named_from(np.array(["fraud", "ok"]), np.array([[0.3, 0.7], [0.1, 0.9]]), 0, 0.25)
     array(['fraud', 'ok'], dtype='<U5')
     """
-    return classes[np.where(shares[:, place] >= threshold, place, 1 - place)]
+    return classes[np.where(shares[:, place] >= threshold, place, 1 - place).astype(int)]
 
 
 #: How a fit is done, and not what is fitted.

@@ -17,13 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import state
 from empirisk.contract.arguments import (
     check_count,
+    check_flag,
     check_number,
     check_time,
     count_features,
     sample_part,
     weigh_classes,
 )
-from empirisk.contract.ensemble import ClassMembers, Members
+from empirisk.contract.elsewhere import blockwise, rows_for_trees
+from empirisk.contract.ensemble import ClassMembers, ListOfMembers, Members
 from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.multiclass import elected
 from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
@@ -45,7 +47,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
-from empirisk.linalg.threads import ordered_map
+from empirisk.linalg.threads import ordered_map, workers
 from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
@@ -75,6 +77,7 @@ class ForestParameters:
     min_impurity_decrease: float = 0.0
     bootstrap: bool = True
     max_samples: int | float | None = 1.0
+    oob_score: bool = True
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
     max_time: float | None = None
@@ -96,7 +99,7 @@ class ForestWork:
     gains: list[Array] = field(default_factory=list)
 
 
-class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Importances, Estimator, ABC):
+class Forest(ForestParameters, PackedTrees, ListOfMembers, Members, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
 
     _state = state.State(
@@ -106,9 +109,20 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         feature_importances_=state.optional(state.array("f8", "columns", low=0)),
     )
 
+    #: Whether tables in files that are larger than memory are taken as X, and rows that are not even bins in memory.
+    learns_in_blocks, learns_in_passes = True, False
+
     columns_: Columns
     n_estimators_: int
     feature_importances_: Array
+
+    def bytes_of_row(self, width: int) -> int:
+        """What a row in files takes in memory: its bins, its group, its answers, and its draws for each thread."""
+        return width + 96 + 64 * workers()
+
+    def learns_from_bins(self, rows: int, width: int) -> bool:
+        """Whether the bins of rows in files are enough."""
+        return True
 
     @abstractmethod
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
@@ -133,6 +147,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
     def _check(self, size: int) -> float:
         check_count("n_estimators", self.n_estimators)
         check_bins(self.max_bins)
+        check_flag("oob_score", self.oob_score)
         check_time(self.max_time)
         if self.bootstrap not in (True, False):
             raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
@@ -186,8 +201,9 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         self.__dict__.update(self._fitted(trees, rises, gains))
         self.stopped_ = Ending.FINISHED if len(trees) == self.n_estimators else deadline.reason or Ending.CALLBACK
         warm.keep(work, self.stopped_ == Ending.FINISHED)
-        answers = np.where(work.seen[:, None] > 0, work.total / np.maximum(work.seen, 1)[:, None], np.nan)
-        self._judge(answers, target.y, weights)
+        if self.oob_score:
+            answers = np.where(work.seen[:, None] > 0, work.total / np.maximum(work.seen, 1)[:, None], np.nan)
+            self._judge(answers, target.y, weights)
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(trees)} of {self.n_estimators} trees")
 
@@ -288,6 +304,8 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         add up to where they are whole numbers, in proportion to the weights: weight 2 equals the row twice.
     max_samples : int, float or None
         Size of a sample: a number of rows, or a share of that; None is all of it.
+    oob_score : bool
+        Whether the answers about rows outside the samples are kept: ``oob_score_`` and its like.
     max_bins : int
         Intervals into which a numeric column is cut, at most 255.
     categorical_features : "auto", list of columns or mask
@@ -347,7 +365,7 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ForestClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> ForestClassifier:
         """Learn from labelled rows.
 
         Parameters
@@ -359,6 +377,9 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        found = rows_for_trees(self, X, y, sample_weight)
+        assert found is not None  # what boosting learns in passes over rows elsewhere, forests do not
+        X, y, sample_weight = found
         y, several = label_columns(y)
         entropy = scan.find(self.criterion, CRITERIA) == scan.ENTROPY
         if several and entropy:
@@ -403,6 +424,7 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         check_is_fitted(self)
         return self._shares(self._mean(X, _width(self.classes_)))
 
+    @blockwise
     def predict_proba(self, X: ArrayLike) -> Any:
         """Probabilities of the classes: the mean of the class shares in the leaves; of several labels a list."""
         return probabilities_of(self._scores(X), self.classes_)
@@ -411,6 +433,7 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         for answers in self._each_mean(X, _width(self.classes_)):
             yield 1.0, self._shares(answers)
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row, or of each label; of two that are equal the second."""
         return predicted(self.predict_proba(X), self.classes_)
@@ -431,7 +454,7 @@ class ForestRegressor(OutOfBagNumbers, RegressorMixin, MultiOutputMixin, Forest)
     Parameters
     ----------
     n_estimators, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
-min_impurity_decrease, bootstrap, max_samples, max_bins, categorical_features, max_time, n_jobs, warm_start, \
+min_impurity_decrease, bootstrap, max_samples, oob_score, max_bins, categorical_features, max_time, n_jobs, warm_start, \
 random_state
         As for `ForestClassifier`. Splits reduce the squared error.
     max_features : int, float, "sqrt", "log2" or None
@@ -469,7 +492,7 @@ random_state
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ForestRegressor:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> ForestRegressor:
         """Learn from rows and their numbers.
 
         Parameters
@@ -481,6 +504,9 @@ random_state
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        found = rows_for_trees(self, X, y, sample_weight)
+        assert found is not None  # what boosting learns in passes over rows elsewhere, forests do not
+        X, y, sample_weight = found
         rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
         numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))
@@ -499,6 +525,7 @@ random_state
         for answers in self._each_mean(X, _columns_of(vars(self))):
             yield 1.0, answers
 
+    @blockwise
     def predict(self, X: ArrayLike) -> Array:
         """The mean prediction of the trees for each row, and for each output where y had several columns."""
         check_is_fitted(self)
