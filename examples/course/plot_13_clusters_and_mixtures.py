@@ -51,7 +51,7 @@ machine = er.KMeans(3, random_state=0).fit(mice)
 ours = er.KMeans(3, init=start, shifts=0).fit(mice)
 assert np.isclose(ours.inertia_, sums[-1])
 assert machine.inertia_ <= sums[-1] + 1e-9  # the best of ten starts, which lie far apart
-er.plots.animate(er.KMeans(3, init=start), mice, frames=8)
+er.plots.animate(er.KMeans(3, init=start), mice, frames=6)
 
 # %%
 # The cells are those of a Voronoi diagram: the border between two means is the line of points that are equally far
@@ -206,7 +206,7 @@ def components(k):
     return er.plots.density(er.GaussianMixture(k, random_state=0).fit(moons), moons)
 
 
-er.plots.slider(components, k=[1, 2, 3, 5, 8, 12])
+er.plots.slider(components, k=[1, 2, 3, 5, 8])
 
 # %%
 # k-means is a hard version of this: every share is 0 or 1, all covariances are equal and round. The means of k-means
