@@ -157,11 +157,12 @@ assert np.mean(covered) >= 0.95
 # A single split wastes rows and has luck of its own. *k-fold cross-validation* cuts the rows into k parts, and each
 # part is predicted by a machine that has seen all others. :func:`empirisk.evaluate` does it, with an interval for
 # every score. With k = n it is leave-one-out, which for ridge regression needs one fit and not n. With A = X'X +
-# I/(2C) and h_i = x_i' A^-1 x_i,
+# I/(2C) and :math:`h_i = x_i^\top A^{-1} x_i`,
 #
 # .. math:: y_i - f_{-i}(x_i) = \frac{y_i - f(x_i)}{1 - h_i}
 #
-# by the formula of Sherman and Morrison. That costs O(n d^2 + d^3) in all: the leverages h_i of n rows are not free.
+# by the formula of Sherman and Morrison. That costs :math:`O(n d^2 + d^3)` in all: the leverages :math:`h_i` of n
+# rows are not free.
 
 C = 0.5
 A = rng.normal(size=(40, 5))
@@ -340,7 +341,7 @@ assert few.low < many.low < many.high < few.high
 #
 # .. solution::
 #
-# (1 - e)^n <= 0.05 gives n >= log(0.05)/log(1 - e), about 3/e.
+# :math:`(1 - e)^n \leq 0.05` gives n >= log(0.05)/log(1 - e), about 3/e.
 
 count = int(np.ceil(np.log(0.05) / np.log(0.99)))
 assert count == 299

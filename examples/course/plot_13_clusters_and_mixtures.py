@@ -166,10 +166,10 @@ assert np.isclose(round_one.covariance_, np.sum((cloud - cloud.mean(axis=0)) ** 
 # %%
 # Mixtures, and expectation and maximisation
 # ------------------------------------------
-# One Gaussian has one top. A mixture p(x) = sum_k w_k p_k(x) has several. There is no closed form, since nobody knows
-# which component a row comes from. *EM* alternates: with the parameters fixed, the share of component k in row i is
-# h_ik = w_k p_k(x_i) / p(x_i); with the shares fixed, weights, means and covariances are weighted averages. The
-# likelihood never falls. All is done in logarithms, because densities are tiny numbers.
+# One Gaussian has one top. A mixture :math:`p(x) = \sum_k w_k p_k(x)` has several. There is no closed form, since
+# nobody knows which component a row comes from. *EM* alternates: with the parameters fixed, the share of component k
+# in row i is :math:`h_{ik} = w_k p_k(x_i) / p(x_i)`; with the shares fixed, weights, means and covariances are
+# weighted averages. The likelihood never falls. All is done in logarithms, because densities are tiny numbers.
 
 turn = rng.uniform(0, np.pi, 200)
 moon = np.arange(200) % 2
@@ -222,7 +222,8 @@ er.plots.voronoi(many, moons)
 # Outliers
 # --------
 # A row is strange where the density is low. Instead of estimating the density everywhere, the *one-class SVM* looks
-# for the region itself: <w, phi(x)> >= rho for most rows, with rho as large as possible. Its dual is a minimum,
+# for the region itself: :math:`\langle w, \phi(x) \rangle \geq \rho` for most rows, with rho as large as possible.
+# Its dual is a minimum,
 #
 # .. math:: \min_\alpha \tfrac12\, \alpha^\top K \alpha \quad\text{with}\quad
 #           0 \leq \alpha_i \leq C,\; \sum_i \alpha_i = 1

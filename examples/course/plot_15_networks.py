@@ -40,8 +40,9 @@ er.plots.activations(["linear", "relu", "sigmoid", "tanh"])
 # %%
 # XOR needs a hidden layer
 # ------------------------
-# No line parts (0, 0) and (1, 1) from (0, 1) and (1, 0). Two hidden units do it: with h_1 = relu(x_1 + x_2) and
-# h_2 = relu(x_1 + x_2 - 1), the sign of h_1 - 2 h_2 - 1/2 is right in all corners.
+# No line parts (0, 0) and (1, 1) from (0, 1) and (1, 0). Two hidden units do it: with :math:`h_1 =
+# \operatorname{relu}(x_1 + x_2)` and :math:`h_2 = \operatorname{relu}(x_1 + x_2 - 1)`, the sign of :math:`h_1 - 2 h_2
+# - 1/2` is right in all corners.
 
 corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 xor = np.array([-1, 1, 1, -1])
@@ -99,8 +100,8 @@ er.plots.network(machines[4])
 # Forward, and backward
 # ---------------------
 # The gradient with respect to all weights costs about as much as two forward passes. Going forward, keep the input
-# v_(l-1) and the potential u_l = W_l' v_(l-1) of every layer. Going backward, delta is the derivative of the loss in
-# the potentials of a layer; then
+# :math:`v_{l-1}` and the potential :math:`u_l = W_l^\top v_{l-1}` of every layer. Going backward, delta is the
+# derivative of the loss in the potentials of a layer; then
 #
 # .. math:: \frac{\partial \ell}{\partial W_l} = v_{l-1}\, \delta_l^\top, \qquad
 #           \delta_{l-1} = (W_l \delta_l) \odot \sigma'(u_{l-1})
@@ -181,8 +182,8 @@ er.plots.regression(fits, line, wave)
 # .. math:: o = \left\lfloor \frac{i - g + 2p}{s} \right\rfloor + 1
 #
 # places along an axis. The number of channels c and of filters f do not appear: a filter always covers all channels,
-# and the number of filters is the depth of the output. One filter has g^2 c weights; a dense unit on a 28 x 28 image
-# has 784, a 5 x 5 filter 25.
+# and the number of filters is the depth of the output. One filter has :math:`g^2 c` weights; a dense unit on a 28 x
+# 28 image has 784, a 5 x 5 filter 25.
 
 assert er.nets.Conv(4, 5, stride=2).output((28, 28, 3)) == (12, 12, 4)
 assert (28 - 5) // 2 + 1 == 12
