@@ -316,6 +316,21 @@ assert np.allclose(weighted.coef_, same.coef_, atol=1e-4)
 assert np.mean(weighted.predict(amount[new])[truth == 1]) > 0.8  # recall, paid for with precision
 
 # %%
+# Taking rows of the frequent class away, or repeating those of the rare one with a little noise, has the same
+# purpose. The machine then sees classes of equal size, and its probabilities are wrong by that;
+# :class:`empirisk.selection.Balanced` corrects them for the true shares.
+
+for how in ("subsample", "upsample"):
+    even, corrected = (
+        er.selection.Balanced(er.LogisticRegression(), how=how, correct=correct, random_state=0)
+        .fit(amount[old], fraud[old])
+        .predict_proba(amount[new])[:, 1]
+        for correct in (False, True)
+    )
+    assert np.mean(even[truth == 1] > 0.5) > 0.7  # recall
+    assert even.mean() > 0.15 > 0.08 > corrected.mean()  # the share of fraud that is announced; it is 3 %
+
+# %%
 # Exercises
 # ---------
 #
