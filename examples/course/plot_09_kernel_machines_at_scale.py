@@ -1,6 +1,6 @@
 r"""
-Kernel machines at scale
-========================
+9. Kernel machines at scale
+===========================
 
 A kernel machine keeps one number for every training row, and its Gram matrix has n times n entries: 8 GB for 31 000
 rows. This lesson shows three ways out. **Solve the dual a row at a time**, so that the matrix is never needed whole.

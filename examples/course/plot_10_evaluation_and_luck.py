@@ -1,6 +1,6 @@
 r"""
-Evaluation: luck, honest intervals, over- and underfitting
-==========================================================
+10. Evaluation: luck, honest intervals, over- and underfitting
+==============================================================
 
 Two numbers can be called the error of a classifier f. The **true error** is the probability that f is wrong on a new
 row. The **training error** is the share of training rows on which it is wrong. Machines minimise the second, and we

@@ -1,6 +1,6 @@
 r"""
-Trees, bagging, forests, boosting, and why they work
-====================================================
+11. Trees, bagging, forests, boosting, and why they work
+========================================================
 
 A decision tree asks one question about one column at a time. It is easy to read, quick, and indifferent to the scale
 of columns; alone it is also unstable and seldom the best. Two ideas turn trees into the strongest machines for tables.

@@ -1,6 +1,6 @@
 r"""
-Neighbours and metrics
-======================
+12. Neighbours and metrics
+==========================
 
 The oldest idea of learning: answer as the most similar rows answered. k-nearest neighbours has no training at all and
 no assumption but one, that near rows have like answers. So everything depends on what "near" means. This lesson chooses

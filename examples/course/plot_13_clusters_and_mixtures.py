@@ -1,6 +1,6 @@
 r"""
-Clusters and mixtures
-=====================
+13. Clusters and mixtures
+=========================
 
 Nobody has told the classes, and we look for groups. This lesson has four answers. **k-means** gives every row to the
 nearest of k means. **Kernel k-means** does that behind a map. **Hierarchical clustering** merges the nearest groups

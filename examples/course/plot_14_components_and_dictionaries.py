@@ -1,6 +1,6 @@
 r"""
-Principal components, dictionaries, autoencoders
-================================================
+14. Principal components, dictionaries, autoencoders
+====================================================
 
 Rows have many columns, and often say little with them. This lesson describes rows by fewer or simpler numbers, from
 which they can be rebuilt with a small error. **Principal components** are the best linear way with few numbers.

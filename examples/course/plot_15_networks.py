@@ -1,6 +1,6 @@
 r"""
-Networks: from XOR to convolutions, tangent kernels and double descent
-======================================================================
+15. Networks: from XOR to convolutions, tangent kernels and double descent
+==========================================================================
 
 A neuron is a linear machine with a bent output. Layers of neurons make a feature map that is *learned* with the
 machine:

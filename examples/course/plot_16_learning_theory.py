@@ -1,6 +1,6 @@
 r"""
-Learning theory you can run
-===========================
+16. Learning theory you can run
+===============================
 
 Why should a small training error say anything about rows that nobody has seen? Theory answers with statements of one
 form: *with probability at least 1 - delta over the training rows, the true error is at most the training error plus
