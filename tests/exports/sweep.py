@@ -27,8 +27,9 @@ SLOW = 10
 WORDS = ["good", "bad", "Größe", "cheap", "l'été", "a-b", "42", "ΟΔΟΣ", "ﬁne", "日本語", "x" * 30]
 #: Texts as people send them, and as nobody does.
 STRANGE_TEXTS = [
-    "", None, "good " * 60, "GRÖSSE Gro\u0308ße", "good\0bad", "\u3000good\u2003bad\x85new", "½good １４２ ﬁNE",
-    "ΟΔΟΣ ΟΔΟΣ'Α ΣΟΦΟΣ", "\U0001f600 42", "NULL", "'; DROP TABLE rows; --", "x" * 400, "\t\n", "N/A",
+    "", None, "good " * 60, "GRÖSSE Gro\u0308ße", "good\0bad", "\u3000good\u2003bad\x85new",
+    "½good \uff11\uff14\uff12 ﬁNE",
+    "ΟΔΟΣ ΟΔΟΣ'\u0391 ΣΟΦΟΣ", "\U0001f600 42", "NULL", "'; DROP TABLE rows; --", "x" * 400, "\t\n", "N/A",
 ]  # fmt: skip
 SEQUENCES = ["", None, "ACGT" * 40, "acgt", " ACG T", "ACGTN-*", "A", "日本"]
 

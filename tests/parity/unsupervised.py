@@ -218,7 +218,7 @@ def mixtures_are_those_of_scikit_learn(form):
 
 @behaviour(FORMS)
 def precisions_invert_covariances(form):
-    """precisions_ and precisions_cholesky_ are scikit-learn's, and invert covariances_; aic and bic are its formulas."""
+    """precisions_ and precisions_cholesky_ are scikit-learn's, and invert covariances_; so are aic and bic."""
     told = {"covariance_type": form, "tol": 1e-10, "max_iter": 500}
     ours = er.GaussianMixture(3, init=CENTRES, reg_covar=1e-10, **told).fit(BLOBS_X)
     other = mixture.GaussianMixture(3, means_init=CENTRES, reg_covar=1e-10, **told).fit(BLOBS_X)

@@ -24,7 +24,7 @@ ROUNDS = 24
 OTHER = "\ufffd"
 EMPTY, SPACE = constant([""]), constant([" "])
 #: The letter whose small form depends on those around it; and its small forms, inside of a word and at the end.
-SIGMA, INSIDE, LAST = "Σ", "σ", "ς"
+SIGMA, INSIDE, LAST = "Σ", "\u03c3", "\u03c2"
 #: Categories of Unicode: halves of letters, those for private use and those that there are not; letters without case.
 NO_LETTERS, NO_CASE = ("Cs", "Co", "Cn"), "Lo"
 
@@ -42,10 +42,10 @@ def joined_pair(a: Symbolic, b: Symbolic) -> Symbolic:
 def letters(x: Symbolic) -> Symbolic:
     """The letters of one column of texts, rows x letters, "" after the end.
 
-    >>> from empirisk.errors import Unsuitable
-from empirisk.exports.tensor import entry
-    >>> letters(entry("x", np.array([["ab"], ["c"]], dtype=object))).value.tolist()
-    [['a', 'b'], ['c', '']]
+        >>> from empirisk.errors import Unsuitable
+    from empirisk.exports.tensor import entry
+        >>> letters(entry("x", np.array([["ab"], ["c"]], dtype=object))).value.tolist()
+        [['a', 'b'], ['c', '']]
     """
     return _of_rows(apply("Tokenizer", x))
 
@@ -250,6 +250,8 @@ def weights_of_pieces(x: Symbolic, known: Any) -> Symbolic:
     if known.vectorizer is not None:
         groups = [tuple(piece) for piece in known.vectorizer.get_feature_names_out()]
         if any(letter.isspace() for group in groups for letter in group):
-            raise Unsuitable("Sequences with blanks inside cannot be exported; name the column's kind: types={...: 'text'}.")
+            raise Unsuitable(
+                "Sequences with blanks inside cannot be exported; name the column's kind: types={...: 'text'}."
+            )
         found.append(scaled(counts(pieces, groups)))
     return np.concatenate([part.astype(np.float64) for part in found] or [np.zeros((1, 0)) * (x == x)], axis=1)
