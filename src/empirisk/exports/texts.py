@@ -42,10 +42,9 @@ def joined_pair(a: Symbolic, b: Symbolic) -> Symbolic:
 def letters(x: Symbolic) -> Symbolic:
     """The letters of one column of texts, rows x letters, "" after the end.
 
-        >>> from empirisk.errors import Unsuitable
-    from empirisk.exports.tensor import entry
-        >>> letters(entry("x", np.array([["ab"], ["c"]], dtype=object))).value.tolist()
-        [['a', 'b'], ['c', '']]
+    >>> from empirisk.exports.tensor import entry
+    >>> letters(entry("x", np.array([["ab"], ["c"]], dtype=object))).value.tolist()
+    [['a', 'b'], ['c', '']]
     """
     return _of_rows(apply("Tokenizer", x))
 
@@ -93,8 +92,11 @@ def tf_idf(found: Symbolic, rarity: Any) -> Symbolic:
 
 
 def scaled(weights: Symbolic) -> Symbolic:
-    """Rows of length one; zeros stay."""
-    length = np.sqrt((weights * weights).sum(axis=1, keepdims=True))
+    """Rows of length one; zeros stay.
+
+    Squares are added one by one, as scikit-learn adds them: a tree may have a threshold between two sums of the same.
+    """
+    length = np.sqrt(apply("CumSum", weights * weights, axis=1)[:, [-1]])
     return weights / np.where(length > 0, length, 1.0)
 
 
