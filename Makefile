@@ -124,5 +124,5 @@ $(RIVALS): $(INSTALLED)
 	@touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist docs/_build docs/reference
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist docs/_build docs/reference docs/messages docs/course docs/gallery
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

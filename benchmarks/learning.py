@@ -32,7 +32,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 import empirisk as er
 from benchmarks.problems import DATA, sparse_labels
 from empirisk.league.request import Request
-from empirisk.league.split import plan, rare_class
+from empirisk.league.rows.split import plan, rare_class
 
 ROWS = 10_000  # of the larger tables, drawn at random: more would take the rivals hours
 LEAVES = {"num_leaves": [7, 31], "learning_rate": [0.05, 0.1], "n_estimators": [100, 400]}

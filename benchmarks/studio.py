@@ -18,7 +18,7 @@ from empirisk.league.jobs import Job
 from empirisk.league.records import as_json
 from empirisk.league.request import Request
 from empirisk.league.result import Learned
-from empirisk.league.split import Plan, plan
+from empirisk.league.rows.split import Plan, plan
 from empirisk.studio.playground.fitting import fit
 from empirisk.studio.playground.picture import answer
 from empirisk.studio.playground.points import dataset

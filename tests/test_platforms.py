@@ -29,7 +29,7 @@ POSIX = set(
 MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"}
 #: Where each such name may stand: after it was asked for, as the next test tries.
 GUARDED = {
-    "league/precompile.py": {"nice"},
+    "league/contest/precompile.py": {"nice"},
     "linalg/threads.py": {"register_at_fork"},
     "places.py": {"getuid"},
     "runs/journal.py": {"fcntl"},

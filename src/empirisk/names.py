@@ -287,7 +287,7 @@ class Estimator(BaseEstimator):
     >>> er.KNNClassifier(k=3)
     Traceback (most recent call last):
     ...
-    empirisk.errors.UnknownParameter: KNNClassifier has no parameter 'k'; it is called n_neighbors.
+    empirisk.errors.UnknownParameter: KNNClassifier has no parameter 'k'; it is called n_neighbors. [ER016]
     """
 
     __signature__ = _ConstructorSignature()

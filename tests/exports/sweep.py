@@ -15,7 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 import empirisk as er
 from empirisk import kernels, maps
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.league.candidates import CLASSIFIERS, REGRESSORS, Size
+from empirisk.league.candidates.everyone import CLASSIFIERS, REGRESSORS, Size
 from tests.exports.cases import NETWORKS
 from tests.exports.tables import ALL, HOSTILE, TABLE, model_of
 

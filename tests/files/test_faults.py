@@ -123,7 +123,7 @@ def test_a_run_without_memory_is_a_sentence_and_writes_nothing(monkeypatch, tmp_
     def hungry(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("empirisk.league.judge.test", hungry)
+    monkeypatch.setattr("empirisk.league.verdict.judge.test", hungry)
     out = tmp_path / "iris"
     ran = CliRunner().invoke(app, ["learn", "iris", "--machines", "centroid", "--out", str(out)])
     assert ran.exit_code == 1

@@ -6,7 +6,7 @@ import pytest
 
 import empirisk as er
 from empirisk.league.request import Request
-from empirisk.league.split import plan
+from empirisk.league.rows.split import plan
 from empirisk.plots.report import tree as drawn
 
 TOWNS = np.array([f"town {k}" for k in range(12)])

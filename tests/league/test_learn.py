@@ -14,10 +14,10 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.league import Listener
-from empirisk.league.budget import OVER, SLOW, TimeBudget
+from empirisk.league.contest.budget import OVER, SLOW, TimeBudget
 from empirisk.league.records import CandidateResult, winner
 from empirisk.league.request import Request
-from empirisk.league.split import plan
+from empirisk.league.rows.split import plan
 
 FAST = ["centroid", "logistic"]
 

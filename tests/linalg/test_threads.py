@@ -255,14 +255,16 @@ LEAVES = {
     "a task": "next(iter(ordered_map(lambda task: task and work(), range(2))))",
 }
 SCRIPT = """
-import os, sys, time
+import os, sys, threading
 from contextlib import suppress
 from empirisk.linalg.threads import call_with_deadline, interruptible_call, ordered_map
 from empirisk.stop import Stopped, stopping
 from empirisk.settings import config
 
+ending = threading.Event()
+
 def work():
-    time.sleep(1.0)
+    ending.wait(60.0)
     print("work", flush=True)
 
 with config(threads=2), suppress(Stopped), stopping(lambda: {flag}):
@@ -273,6 +275,7 @@ if os.fork() == 0:
     sys.exit()
 os.wait()
 print("parent", flush=True)
+ending.set()
 """
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import empirisk as er
 from empirisk.linalg import factor
@@ -98,6 +99,21 @@ def test_machines_without_a_target_are_those_of_the_processor():
             there = machine.fit(X)
         for name, value in found.items():
             np.testing.assert_allclose(getattr(there, name), value, atol=1e-8)
+
+
+def test_many_machines_behind_a_kernel_are_solved_side_by_side():
+    """One against one: each certified, the same bits on any number of threads, and the processor's within the gaps."""
+    classes = np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75]))
+    machine = er.SVM(features=er.kernels.Gaussian(1.0), multiclass="one_vs_one", tol=1e-6)
+    expected = machine.fit(X, classes)
+    found = []
+    for threads in (1, 3):
+        with er.config(device="jax:cpu", threads=threads):
+            found.append(clone(machine).fit(X, classes))
+    assert found[0].certificate_.converged
+    np.testing.assert_array_equal(found[0].dual_coef_, found[1].dual_coef_)
+    assert found[0].certificate_.primal == pytest.approx(expected.certificate_.primal, rel=2e-6)
+    assert "products on cpu:0" in found[0].certificate_.reason
 
 
 def test_rows_of_jax_stay_where_they_are(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import empirisk as er
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, TooLarge, Unsuitable
 from empirisk.trees.binned.together import TeamGrower
 
 random = np.random.default_rng(0)
@@ -261,3 +261,28 @@ def test_boosted_trees_are_those_of_memory(tmp_path, machine):
         np.testing.assert_allclose(machine.packed_[name], values, rtol=0, atol=1e-12 if name == "slot" else 0)
     machine.packed_ = expected
     np.testing.assert_array_equal(answers, machine.predict(pl.DataFrame(rows, schema=["a", "b", "c"])))
+
+
+@pytest.mark.parametrize("machine", [er.ForestClassifier(5, random_state=0), er.ForestRegressor(5, random_state=0)])
+def test_forests_are_those_of_memory(tmp_path, machine):
+    """Where the rows do not fit their bins do: the same trees, judged on the same rows outside their samples."""
+    rows = np.tile(X, 5).round(1) + random.normal(size=(ROWS, 20)).round(2)
+    rows[::7, 3] = 0.0
+    y = np.rint(rows[:, 0] + rows[:, 1]).clip(0, 3)
+    names = [f"x{j}" for j in range(20)]
+    frame = pl.DataFrame(rows, schema=names)
+    for part, some in enumerate(np.array_split(np.arange(ROWS), 3)):
+        frame.with_columns(y=y, w=WEIGHTS)[some].write_parquet(tmp_path / f"{part}.parquet")
+    table = er.scan(tmp_path, target="y", weight="w")
+    with er.config(memory="1MB", threads=1):
+        machine.fit(table)
+        answers = np.asarray(machine.predict(table))
+    found, rises = machine.packed_, machine.oob_importances_
+    kept = WEIGHTS > 0
+    expected = machine.fit(frame.filter(kept), y[kept], sample_weight=WEIGHTS[kept])
+    for key, values in expected.packed_.items():
+        np.testing.assert_array_equal(found[key], values)
+    np.testing.assert_array_equal(rises, expected.oob_importances_)
+    np.testing.assert_array_equal(answers, expected.predict(frame))
+    with er.config(memory="500KB"), pytest.raises(TooLarge, match=r"bins of \d+ rows .* use boosting"):
+        machine.fit(table)

@@ -9,7 +9,7 @@ import typer
 from empirisk.cli.models import load_model
 from empirisk.cli.outputs import say
 from empirisk.formats import metric_name, number
-from empirisk.league.score import score
+from empirisk.league.verdict.score import score
 
 
 def command(

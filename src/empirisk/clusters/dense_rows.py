@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.linalg.blocks import Array, slices
-from empirisk.linalg.compiled import inner_with, loop_with, multiply
+from empirisk.linalg.compiled import inner_with, loop, loop_with, multiply
 from empirisk.linalg.threads import parallel_map
 from empirisk.stop import check_stop
 
 FEW = 64  # rows whose distances stay in the first cache
 BATCH = 256  # rows gathered for one product: it and the centres stay in the second cache
+PRODUCTS_OF_THREAD = 1 << 25  # in some milliseconds: more threads would wait for each other
 SHARES = 48  # at most, so that sums over shares stay cheap; enough for the cores of one machine
 SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
@@ -159,6 +160,13 @@ def approach(points, candidates, weights, closest, span, out, totals):
             totals[1, c] += apart
 
 
+@loop
+def count_labels(labels, span, counts):
+    """Add the rows of a share to the counts of their clusters."""
+    for row in range(span[0], span[1]):
+        counts[labels[row]] += 1
+
+
 def squares_between(centres: Array) -> Array:
     """The squared distance of every two rows."""
     squares = np.einsum("kj,kj->k", centres, centres)
@@ -202,16 +210,17 @@ class DenseRows:
     def _scale_rows(self) -> None:
         """The rows around their mean, in units of the largest entry, in float32."""
         total = self.weights.sum()
-        self.mean = sum(parallel_map(self._weighted_sum, self.shares)) / total
-        sizes = parallel_map(lambda span: np.abs(self._part(span) - self.mean).max(initial=0.0), self.shares)
-        self.unit = float(max(sizes)) or 1.0
-        self.points = np.ones((self.count, self.width + 1), np.float32)
+        sums, lows, highs = zip(*parallel_map(self._sums_and_ends, self.shares), strict=True)
+        self.mean = sum(sums) / total
+        sizes = np.maximum(np.max(highs, axis=0) - self.mean, self.mean - np.min(lows, axis=0))
+        self.unit = float(sizes.max(initial=0.0)) or 1.0
+        self.points = np.empty((self.count, self.width + 1), np.float32)
         self.norms = np.empty(self.count, np.float32)
 
         def fill(span: tuple[int, int]) -> float:
             rows = slice(*span)
             centred = (self._part(span) - self.mean) / self.unit
-            self.points[rows, :-1] = centred
+            self.points[rows, :-1], self.points[rows, -1] = centred, 1.0
             squares = np.einsum("ij,ij->i", centred, centred)
             self.norms[rows] = squares
             return float(self.weights[rows] @ squares)
@@ -222,8 +231,9 @@ class DenseRows:
     def _part(self, span: tuple[int, int]) -> Array:
         return self.X[self.order[slice(*span)]].astype(np.float64, copy=False)
 
-    def _weighted_sum(self, span: tuple[int, int]) -> Array:
-        return self.weights[slice(*span)] @ self._part(span)
+    def _sums_and_ends(self, span: tuple[int, int]) -> tuple[Array, Array, Array]:
+        part = self._part(span)
+        return self.weights[slice(*span)] @ part, part.min(axis=0), part.max(axis=0)
 
     def begin(self) -> "DenseRows":
         """A run on the same rows."""
@@ -309,7 +319,8 @@ class DenseRows:
                 changes += assign(data, means, state, work, (piece.start, piece.stop, self.rounding))
             return changes
 
-        changes = sum(parallel_map(run, range(len(self.shares))))
+        threads = 1 + self.count * table.size // PRODUCTS_OF_THREAD
+        changes = sum(parallel_map(run, range(len(self.shares)), threads))
         self._before = self.centres
         return changes
 
@@ -328,7 +339,9 @@ class DenseRows:
         """Every centre to the mean of its rows; one without rows stays."""
         sums = self._sums.sum(axis=0)
         # Counted, not weighed: what was added and taken away again may leave a rest.
-        self.filled = np.bincount(self.labels, minlength=len(self.centres)) > 0
+        counts = np.zeros((len(self.shares), len(self.centres)), np.int64)
+        parallel_map(lambda share: count_labels(self.labels, self.shares[share], counts[share]), range(len(counts)))
+        self.filled = counts.any(axis=0)
         self.totals = np.where(self.filled, sums[:, -1], 0.0)
         means = sums[:, :-1] / np.where(self.filled, sums[:, -1], 1.0)[:, None]
         self.centres = np.where(self.filled[:, None], means, self.centres)

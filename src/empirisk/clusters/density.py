@@ -16,7 +16,7 @@ from empirisk.contract.inputs import Array, check_size, check_weights, generator
 from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.blocks import over_rows
+from empirisk.linalg.blocks import over_rows, sum_of_blocks
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
 from empirisk.names import SPELLINGS, Estimator, spelled
@@ -275,15 +275,29 @@ def check_rows(estimator: Any, X: Any, sample_weight: Any, again: bool = False) 
 def mean_and_scatter(X: NDArray, weights: Array) -> tuple[Array, Array]:
     """The weighted mean of the rows, and their covariance by maximum likelihood."""
     share = weights / weights.sum()
-    mean = share @ X
-    centred = (X - mean).astype(np.float64)
-    return mean, centred.T @ (share[:, None] * centred)
+    mean = weighted_mean(X, share)
+
+    def run(rows: slice) -> Array:
+        centred = (X[rows] - mean).astype(np.float64, copy=False)
+        return centred.T @ (share[rows, None] * centred)
+
+    return mean, sum_of_blocks(run, len(X), 8 * X.shape[1])
 
 
 def least_variances(X: NDArray, weights: Array, reg_covar: float) -> Array:
     """The floor in the units of every column: its variance times ``reg_covar``."""
     share = weights / weights.sum()
-    return reg_covar * (share @ (X - share @ X).astype(np.float64) ** 2)
+    mean = weighted_mean(X, share)
+
+    def run(rows: slice) -> Array:
+        return share[rows] @ (X[rows] - mean).astype(np.float64, copy=False) ** 2
+
+    return reg_covar * sum_of_blocks(run, len(X), 8 * X.shape[1])
+
+
+def weighted_mean(X: NDArray, share: Array) -> Array:
+    """The mean of the rows, of which each has a share."""
+    return sum_of_blocks(lambda rows: share[rows] @ X[rows], len(X), 8 * X.shape[1])
 
 
 def inverse_roots(covariances: Array) -> tuple[list[Array], list[float]]:
@@ -316,6 +330,10 @@ def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
 
 def lower_quantile(values: Array, weights: Array, share: float) -> float:
     """The smallest value with at least that share of the weight at or below it."""
+    if (weights == weights[0]).all():  # without sorting
+        count = len(values)
+        place = int(np.searchsorted(np.arange(1, count + 1) / count, share))
+        return float(np.partition(values, place)[place])
     return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
 
 

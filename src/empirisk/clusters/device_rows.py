@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 def settle(data, found, centres, none, state, span):
     """Give each row of the share the centre that was found for it, in doubt the nearest in float64; how many changed.
 
-    ``data`` holds the rows as they came, their order and weights; ``found`` the centres and the doubts; ``state``
-    labels and the sums of clusters; ``none`` a zero for every centre.
+    ``data`` holds the rows as they came, their order and weights; ``found`` the centres, -1 - j for j in doubt;
+    ``state`` labels and the sums of clusters; ``none`` a zero for every centre.
     """
     X, order, weights = data
-    nearest_centres, doubts = found
     labels, sums = state
     changes = 0
     for row in range(span[0], span[1]):
-        old, new, source = labels[row], nearest_centres[row], order[row]
-        if doubts[row]:
+        old, new, source = labels[row], found[row], order[row]
+        if new < 0:
             new = nearest(X[source], centres, none, np.float32(0), old)
         if new != old:
             changes += 1

@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.clusters.dense_rows import shares_of
-from empirisk.clusters.density import FORMS, LOG_TWO_PI, inverse_roots, least_variances, log_densities, mean_and_scatter
+from empirisk.clusters.dense_rows import PRODUCTS_OF_THREAD, shares_of
+from empirisk.clusters.density import (
+    FORMS,
+    LOG_TWO_PI,
+    inverse_roots,
+    least_variances,
+    log_densities,
+    mean_and_scatter,
+    weighted_mean,
+)
 from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import loop_with, multiply
 from empirisk.linalg.threads import interruptible_call, parallel_map
@@ -95,7 +103,7 @@ class ColumnMoments:
     @classmethod
     def of(cls, X: NDArray, weights: Array) -> "ColumnMoments":
         """Those of some rows."""
-        return cls(float(weights.sum()), weights @ X / weights.sum(), least_variances(X, weights, 1.0))
+        return cls(float(weights.sum()), weighted_mean(X, weights / weights.sum()), least_variances(X, weights, 1.0))
 
     def with_rows(self, X: NDArray, weights: Array) -> "ColumnMoments":
         """Those of the rows so far and some more.
@@ -201,7 +209,8 @@ class Moments:
                 likelihood = expect(data, terms, (piece.start, piece.stop, likelihood), work, sums)
             return likelihood, sums
 
-        found = parallel_map(run, self._shares)
+        threads = 1 + len(self.X) * terms.size // PRODUCTS_OF_THREAD
+        found = parallel_map(run, self._shares, threads)
         sums = np.add.reduce([part for _, part in found])
         return float(sum(part for part, _ in found) / self._total), sums
 
@@ -256,16 +265,14 @@ class Moments:
     def of_cells(self, labels: NDArray, centres: Array) -> Mixture:
         """Components from the rows around centres; one without rows stays there, as wide as all rows together."""
         everything = cache(lambda: self._scatter(slice(None))[1])
-        totals, means, scatters = [], [], []
-        for k, centre in enumerate(centres):
-            check_stop()
+
+        def cell(k: int) -> tuple[float, Array, Array]:
             inside = labels == k
             total = self.weights[inside].sum()
-            mean, scatter = self._scatter(inside) if total > 0 else (centre, everything())
-            totals.append(max(total, 1.0))
-            means.append(mean)
-            scatters.append(scatter)
-        return self._made(np.array(totals), np.array(means), scatters)
+            return max(total, 1.0), *(self._scatter(inside) if total > 0 else (centres[k], everything()))
+
+        totals, means, scatters = zip(*parallel_map(cell, range(len(centres))), strict=True)
+        return self._made(np.array(totals), np.array(means), list(scatters))
 
     def at_centres(self, centres: Array) -> Mixture:
         """Components of equal shares at the centres, with the columns' variances: for them no row is looked at."""

@@ -38,7 +38,7 @@ from empirisk.contract.inputs import Array, check_weights, generator
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import slices, stable_order
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.names import Estimator
@@ -218,7 +218,7 @@ class KMeans(
         watch = FitCallbacks(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible():
             along = keys(design)
-            order = counting[np.argsort(along[counting], kind="stable")]
+            order = counting[stable_order(along[counting])]
             starts = self._starts(design.shape[1], along, deadline, last)
             if self.batch_size is not None:
                 self._fit_batches(design, weights, order, starts, deadline, watch)
@@ -515,7 +515,7 @@ class KMeans(
             raise Unsuitable("half_steps shows k-means on the rows themselves; use features=None and batch_size=None.")
         design = design_of(check_array(X, dtype=FLOATS))
         along = keys(design)
-        order = np.argsort(along, kind="stable")
+        order = stable_order(along)
         rows = rows_of(design, np.ones(len(order)), order).begin()
         self._starts(design.shape[1], along, lambda: False)[0](rows)
         steps, back = [], np.argsort(order)

@@ -37,6 +37,7 @@ from empirisk.contract.outputs import in_single_precision
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.blocks import over_rows, stable_order
 from empirisk.linalg.design import Design, design_of
 from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
@@ -196,8 +197,9 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
             raise TooFew(self.n_components, len(rows), "n_components")
-        order = np.argsort(keys(design_of(rows)), kind="stable")
-        moments = Moments(rows[order], weights[order], self.covariance_type, self.reg_covar)
+        design = design_of(np.ascontiguousarray(rows))
+        order = stable_order(keys(design))
+        moments = Moments(design.rows(order).X, weights[order], self.covariance_type, self.reg_covar)
         if last is not None and last.means.shape[1] != rows.shape[1]:
             last = None
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 and last is None else 1
@@ -378,7 +380,9 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         return log_densities(X, self.means_, self.whole_covariances()) + np.log(self.weights_)
 
     def _log_density(self, X: NDArray) -> Array:
-        return logsumexp(self._shares(X), axis=1)
+        shares, out = self._shares(X), np.empty(len(X))
+        over_rows(lambda rows: np.copyto(out[rows], logsumexp(shares[rows], axis=1)), len(X), 8 * shares.shape[1])
+        return out
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self)

@@ -41,6 +41,14 @@ def elsewhere(X: Any) -> RowsElsewhere | None:
     return None
 
 
+def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
+    """X, y and weights to grow trees on; None where they lie elsewhere, and the machine has learned from them there."""
+    there = elsewhere(X)
+    if there is None:
+        return X, y, sample_weight
+    return import_module("empirisk.scale.binned").rows_for_trees(machine, there, y, sample_weight)
+
+
 def blockwise(method: Method) -> Method:
     """Method decorator: of rows that are not in memory, ``method(X)`` is computed block by block, where they lie."""
 

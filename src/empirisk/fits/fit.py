@@ -15,7 +15,7 @@ from empirisk.certificate import SHORT, Certificate, combine
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.fits.separation import separable
-from empirisk.linalg.threads import single_threaded_blas
+from empirisk.linalg.threads import parallel_map, single_threaded_blas
 from empirisk.names import spelled
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import learns_with_machine
@@ -166,7 +166,10 @@ class SolverRun:
         tol: float | None = None,
         shared: dict | None = None,
     ) -> list[Fit]:
-        """Solve problems one after the other, each from its start, to ``tol``, and certify each.
+        """Solve problems, each from its start, to ``tol``, and certify each: one after the other, with all threads.
+
+        Those behind a kernel on a device are solved side by side after the first, for which all is compiled: a device
+        answers many threads while each of them waits, and chooses pairs on the processor.
 
         ``shared`` is what solvers keep from one call to the next, on the same data.
         """
@@ -177,10 +180,15 @@ class SolverRun:
             # The first problem that is stopped begins the seconds of the proofs, which are the same for all.
             proofs_end = cache(lambda: time.perf_counter() + CLOSING_SECONDS)
             watch = partial(Watch, deadline=self.deadline, shared=shared, proofs_end=proofs_end)
-            return [self._one(*each, tol, watch) for each in zip(count(), problems, given, strict=False)]
+            one = partial(self._one, tol=tol, watching=watch)
+            tasks = list(zip(count(), problems, given, strict=False))
+            apart = 1 if self.progress is None and all(_answers_many(problem) for problem in problems) else len(tasks)
+            found = [one(*task) for task in tasks[:apart]]
+            with stopping(lambda: False):  # every solver looks at the clock itself
+                return found + parallel_map(lambda task: one(*task), tasks[apart:])
 
     def _one(
-        self, number: int, problem: Problem, start: Point | None, tol: float, watching: Callable[..., Watch]
+        self, number: int, problem: Problem, start: Point | None, *, tol: float, watching: Callable[..., Watch]
     ) -> Fit:
         attempts: list[Fit] = []
         given_up = Ending.MAX_ITER if self.limits.max_iter is None else Ending.STALLED
@@ -261,6 +269,11 @@ def solve(
         found = SolverRun(solver, Limits(tol, max_iter, max_time))([problem], None if start is None else [start])[0]
         interrupt.kept = found
     return found
+
+
+def _answers_many(problem: Problem) -> bool:
+    """Whether the design makes products elsewhere while a thread of ours waits."""
+    return problem.design.implicit and problem.design.streams
 
 
 def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) -> Point:

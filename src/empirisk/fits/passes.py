@@ -1,6 +1,8 @@
 """Passes from problems to problems: equal rows become one behind a kernel, C = inf becomes a hard margin."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,11 +120,12 @@ def merged(problems: list[Problem], always: bool = False) -> list[Problem]:
     A row of weight 2 is the row twice, so the objective is the same. A solver that works on the most violating rows
     would work on copies of a few.
     """
-    out, found = list(problems), {}
+    out, found, keys = list(problems), {}, cache(_row_keys)
     for number, problem in enumerate(problems):
         key = id(problem.design)
         if key not in found:
-            groups = _groups(problem, [other.y for other in problems if other.design is problem.design], always)
+            targets = [other.y for other in problems if other.design is problem.design]
+            groups = _groups(problem, targets, always, keys)
             found[key] = groups and (*groups, problem.design.rows(groups[0]), np.bincount(groups[1], problem.weights))
         if found[key] is not None:
             first, _, design, weights = found[key]
@@ -132,7 +135,14 @@ def merged(problems: list[Problem], always: bool = False) -> list[Problem]:
     return out
 
 
-def _groups(problem: Problem, targets: list[NDArray], always: bool) -> tuple[NDArray, NDArray] | None:
+def _row_keys(root: GramDesign) -> NDArray:
+    """Products of all rows with one vector: those of equal rows are equal."""
+    return root.source @ np.random.default_rng(0).normal(size=root.source.shape[1])
+
+
+def _groups(
+    problem: Problem, targets: list[NDArray], always: bool, keys: Callable[[GramDesign], NDArray]
+) -> tuple[NDArray, NDArray] | None:
     """The first of each set of equal rows, and the set of every row; None where there is little to gain."""
     design, fewest, share = problem.design, *((0, 1.0) if always else (MANY, SHARE))
     if not isinstance(design, GramDesign) or len(problem.y) < fewest or problem.penalty.l2 == 0:
@@ -140,10 +150,11 @@ def _groups(problem: Problem, targets: list[NDArray], always: bool) -> tuple[NDA
     source = design.root.source
     if design.kernel.takes != "vectors" or not isinstance(source, np.ndarray):
         return None
-    X = source if problem.rows is None else source[problem.rows]
-    # Equal rows have equal products with any vector; this costs next to nothing where none are.
-    if len(np.unique(X @ np.random.default_rng(0).normal(size=X.shape[1]))) > share * len(X):
+    rows = slice(None) if problem.rows is None else problem.rows
+    # This costs next to nothing where no rows are equal.
+    if len(np.unique(keys(design.root)[rows])) > share * len(problem.y):
         return None
+    X = source[rows]
     whole = np.ascontiguousarray(np.column_stack([X, *targets]), dtype=np.float64)
     first, inverse = equal_keys(whole)
     return None if len(first) > share * len(X) else (first, inverse)

@@ -7,7 +7,7 @@ from typing import Any
 from empirisk.evaluation.metrics import Metric
 from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.result import Learned
-from empirisk.league.split import Plan
+from empirisk.league.rows.split import Plan
 
 #: Hears of an event by its kind and what it is about.
 Tell = Callable[[str, Any], None]

@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import Any
 
 from empirisk.errors import EmpiriskError
+from empirisk.league.contest.fold import sentence
 from empirisk.league.events import Event
-from empirisk.league.fold import sentence
 from empirisk.league.request import Request
 from empirisk.league.result import Learned
 from empirisk.league.run import run

@@ -8,19 +8,19 @@ from time import perf_counter, process_time
 
 from sklearn.exceptions import ConvergenceWarning
 
-from empirisk.league import judge
-from empirisk.league.budget import TimeBudget, pace_now
-from empirisk.league.candidates import candidates_for
-from empirisk.league.contest import Contest
+from empirisk.league.candidates.everyone import candidates_for
+from empirisk.league.contest.budget import TimeBudget, pace_now
+from empirisk.league.contest.contest import Contest
+from empirisk.league.contest.precompile import PrecompileProcesses, nothing_compiled
 from empirisk.league.events import Tell
-from empirisk.league.finish import finish
 from empirisk.league.origin import Origin
 from empirisk.league.outputs import MARK_LETTERS, file_paths, write
-from empirisk.league.precompile import PrecompileProcesses, nothing_compiled
 from empirisk.league.records import FoldResult, winner
 from empirisk.league.request import Request
 from empirisk.league.result import Learned
-from empirisk.league.split import Plan, plan
+from empirisk.league.rows.split import Plan, plan
+from empirisk.league.verdict import judge
+from empirisk.league.verdict.finish import finish
 from empirisk.runs.journal import Journal, file_lock, fingerprint
 from empirisk.settings import config
 from empirisk.stop import InterruptCounter, Stopped, stopping

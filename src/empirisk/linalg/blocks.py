@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from empirisk.linalg.threads import parallel_map
+from empirisk.settings import CORES
 from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
@@ -21,6 +22,8 @@ BLOCK_BYTES, LARGEST_BLOCK, BLOCKS = 1 << 20, 1 << 22, 256
 SMALL = 1 << 21
 #: Groups of blocks that threads take: more than there are threads, so that none waits long for the last one.
 GROUPS = 32
+#: Threads that read memory at the same time: with half of the cores it gives all it has, and more wait for each other.
+MOST_READERS = max(8, CORES // 2)
 #: What a step over the rows of vectors reads and writes for each row: about eight numbers.
 ENTRY_BYTES = 64
 
@@ -50,7 +53,7 @@ def _in_threads(function: Callable[[list[slice]], Result], rows: int, row_bytes:
     """function(group) for all groups, on no more threads than have enough to read; one group for small data."""
     size = rows * row_bytes
     if size > SMALL:
-        return parallel_map(function, groups(rows, row_bytes), 1 + size // SMALL)
+        return parallel_map(function, groups(rows, row_bytes), min(1 + size // SMALL, MOST_READERS))
     check_stop()
     return [function(blocks(rows, row_bytes))]
 
@@ -117,3 +120,22 @@ def places(holds: Callable[[slice], NDArray[np.bool_]], rows: int, row_bytes: in
         return np.flatnonzero(holds(_whole(group))) + group[0].start
 
     return np.concatenate(_in_threads(run, rows, row_bytes))
+
+
+def stable_order(values: Array) -> NDArray[np.intp]:
+    """np.argsort(values, kind="stable") in threads: of values in rising intervals, each sorted by itself.
+
+    >>> stable_order(np.array([2.0, 1.0, 2.0]))
+    array([1, 0, 2])
+    """
+    if len(values) * ENTRY_BYTES <= SMALL:
+        return np.argsort(values, kind="stable")
+    some = np.sort(values[:: len(values) // (GROUPS * GROUPS)])
+    bounds = some[np.arange(1, GROUPS) * len(some) // GROUPS]
+    interval = rowwise(lambda part: np.searchsorted(bounds, part, side="right"), values, dtype=np.uint8)
+
+    def run(number: int) -> NDArray[np.intp]:
+        inside = np.flatnonzero(interval == number)
+        return inside[np.argsort(values[inside], kind="stable")]
+
+    return np.concatenate(parallel_map(run, range(GROUPS)))

@@ -100,8 +100,14 @@ class StreamedMap(FloatMap):
             count = min(count, max(int(MEASURED / self.width**2), 16))
         chosen = items[np.sort(random.choice(rows, count, replace=False))]
         exact = np.asarray(self.kernel_.between(chosen), dtype=np.float64)
-        phi = np.asarray(self.projected(self.raw(chosen, self.basis())), dtype=np.float64)
-        return float(np.linalg.norm(exact - phi @ phi.T) / max(np.linalg.norm(exact), np.finfo(float).tiny))
+        device = None if self.projection_ is None else accelerator(float(count) * self.width**2)
+        design = None if device is None else device.streamed_design(self, chosen)
+        if design is None:
+            phi = np.asarray(self.projected(self.raw(chosen, self.basis())), dtype=np.float64)
+            found = phi @ phi.T
+        else:
+            found = design.outer()
+        return float(np.linalg.norm(exact - found) / max(np.linalg.norm(exact), np.finfo(float).tiny))
 
     def projected(self, raw: NDArray) -> NDArray[Any]:
         """phi(x) from the raw features."""

@@ -12,41 +12,39 @@ from numpy.typing import NDArray
 from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.errors import Unsuitable
 from empirisk.extras import data_frame
+from empirisk.linalg.hashes import row_hashes
 from empirisk.scale.boosting import fit_boosting
 from empirisk.scale.disk import Disk
 from empirisk.scale.table import BlockedTable
 from empirisk.settings import require, settings
 from empirisk.stop import check_stop
 from empirisk.trees.binned.bins import BinnedRows, Binning, aligned
-from empirisk.trees.binned.together import TeamGrower
 
 #: The share of the memory budget that rows may take to be kept as they are.
 WHOLE_SHARE = 4
-#: What boosting in memory keeps of a row beside its bins: gradient, curvature, score, target, weight, two buffers.
-ROW_BYTES = 64
 
 
 def rows_for_trees(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
     """The rows in memory where they fit, else to be binned; None where the machine has learned from them in blocks.
 
-    That is so on a cluster, and where the bins and what is known of each row beside them would not fit into memory.
+    That is how boosting learns on a cluster, and where the bins and what is known of each row beside them would not fit
+    into memory.
     """
     table = there.table(y, sample_weight).counting()
     place, name = table.place, type(machine).__name__
-    if not isinstance(place, Disk) or place.count * (2 * table.rows.shape[1] + ROW_BYTES) > settings().memory:
-        fit_boosting(machine, table)
-        return None
+    needed = place.count * machine.bytes_of_row(table.rows.shape[1])
+    if not isinstance(place, Disk) or needed > settings().memory:
+        if machine.learns_in_passes:
+            fit_boosting(machine, table)
+            return None
+        if not isinstance(place, Disk):
+            raise Unsuitable(f"{name} takes no collection of Dask; use boosting, or er.scan of files.")
+        require(needed, f"{name} on the bins of {place.count} rows", "use boosting, which learns in passes")
     weights, targets = place.gathered(table.weights), table.labelled(place.gathered(table.targets()))
     whole = 8 * place.count * table.rows.shape[1] <= settings().memory // WHOLE_SHARE
-    draws = machine.early_stopping or machine.subsample < 1
-    if whole or TeamGrower.shares(*table.rows.shape) <= 1:
+    if whole or not machine.learns_from_bins(*table.rows.shape):
         matrix = np.asarray(place.gathered(table.rows), dtype=np.float64)
         return _named(matrix, table), targets, weights
-    if draws:
-        raise Unsuitable(
-            f"early_stopping and subsample of {name} draw rows, which must be in memory; set early_stopping=False and "
-            "subsample=1, or raise er.config(memory=...)."
-        )
     return FileRows(table), targets, weights
 
 
@@ -94,6 +92,10 @@ class FileRows:
             first, last = np.searchsorted(chosen, [start, start + len(block)])
             found.append(block[chosen[first:last] - start])
         return np.concatenate(found)
+
+    def row_hashes(self) -> NDArray[np.uint64]:
+        """A hash of the content of each row, as of the rows in memory."""
+        return np.concatenate([row_hashes(block) for _, block in self._blocks()])
 
     def binned(self, binning: Binning, by_row: bool) -> BinnedRows:
         """The bins of all rows, made block by block."""

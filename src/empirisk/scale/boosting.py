@@ -43,11 +43,7 @@ def fit_boosting(machine: Any, table: BlockedTable) -> None:
     width, name = table.rows.shape[1], type(machine).__name__
     note_number_columns(machine, width, table.names)
     plan = machine._plan(width)
-    if machine.early_stopping or plan.subsample < 1:
-        raise Unsuitable(
-            f"early_stopping and subsample of {name} draw rows, which must be in memory; set early_stopping=False and "
-            "subsample=1, or raise er.config(memory=...)."
-        )
+    machine.learns_from_bins(MOST_PACKED, width)
     if table.place.count > MOST_PACKED:
         raise Unsuitable(f"{name} takes {MOST_PACKED} rows at most, and X has {table.place.count}; take some of them.")
     times = _times(table)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
 from empirisk.linalg.design import Array, DenseDesign, Design, Shifted
-from empirisk.scale.devices import Device, as_numpy
+from empirisk.scale.devices import Device, as_numpy, compiled
 
 
 class DeviceMatrix(Design):
@@ -46,28 +46,28 @@ class DeviceMatrix(Design):
             return DeviceMatrix(self.device, self.held[chosen])
 
 
-@jax.jit
+@compiled
 def _dot(held: jax.Array, w: jax.Array) -> jax.Array:
     return held @ w
 
 
-@jax.jit
+@compiled
 def _tdot(held: jax.Array, u: jax.Array) -> jax.Array:
     return held.T @ u
 
 
-@jax.jit
+@compiled
 def _gram(held: jax.Array, weights: jax.Array) -> jax.Array:
     scaled = held * jnp.sqrt(weights)[:, None]
     return scaled.T @ scaled
 
 
-@jax.jit
+@compiled
 def _squared_columns(held: jax.Array, weights: jax.Array) -> jax.Array:
     return weights @ (held * held)
 
 
-@jax.jit
+@compiled
 def _means(held: jax.Array) -> jax.Array:
     """The mean of every column; of a constant one its value, which no rounding takes from the intercept."""
     return jnp.where((held == held[0]).all(axis=0), held[0], held.mean(axis=0))

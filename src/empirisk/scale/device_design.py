@@ -108,7 +108,9 @@ class DeviceGram(GramDesign):
         invert_triangle(core)
         # In float64: a preconditioner cancels where it removes the large eigenvalues, by more than float32 has digits.
         landmarks = self.held.take(chosen)
-        factor = self.held.mapped(landmarks, landmarks.padded(np.tril(core).T))
+        with self.device.computing():
+            inverse = landmarks.padded(self.device.put(np.tril(core).T))
+        factor = self.held.mapped(landmarks, inverse)
         with self.device.computing():
             return DeviceMatrix(self.device, factor[:rows])
 

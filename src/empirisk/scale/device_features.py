@@ -18,7 +18,7 @@ from empirisk.linalg.design import Array, Design
 from empirisk.maps.implicit import some_rows
 from empirisk.maps.streamed import StreamedDesign, StreamedMap
 from empirisk.scale.device_kernels import DeviceItems
-from empirisk.scale.devices import Device, as_numpy
+from empirisk.scale.devices import Device, as_numpy, compiled
 from empirisk.stop import check_stop
 
 #: Rows of features that are added to a normal matrix at a time.
@@ -48,7 +48,9 @@ class DeviceFeatures(StreamedDesign):
     def _inside(self) -> jax.Array | None:
         """P on the device, with rows of zeros after those of the basis."""
         with self.device.computing():
-            return None if self._projection is None else self._sides[1].padded(self._projection)
+            if self._projection is None:
+                return None
+            return self._sides[1].padded(self.device.put_once(self._projection))
 
     @lazy
     def rough(self) -> DeviceFeatures:
@@ -65,7 +67,7 @@ class DeviceFeatures(StreamedDesign):
         if self._inside is None:
             return v
         with self.device.computing():
-            padded = self._sides[1].padded(v.reshape(len(v), -1))
+            padded = self._sides[1].padded(self.device.put(v.reshape(len(v), -1)))
             return as_numpy(_outward(self._inside, padded)).reshape(-1, *v.shape[1:])
 
     def dot(self, w):
@@ -102,6 +104,13 @@ class DeviceFeatures(StreamedDesign):
         weights = np.ones(self.shape[0]) if weights is None else weights
         with self.device.computing():
             return as_numpy(self._gram(weights, np.flatnonzero(weights)))
+
+    def outer(self, weights=None):
+        rows = self.shape[0]
+        with self.device.computing():
+            phi = self._features_of(np.arange(rows))[:rows]
+            scaled = phi if weights is None else phi * self.device.put(weights, self.dtype)
+            return as_numpy(_products(scaled, phi))
 
     def preconditioner(self, curvatures, stiffness):
         rows, columns = self.shape
@@ -141,23 +150,28 @@ class DeviceFeatures(StreamedDesign):
         return other
 
 
-@jax.jit
+@compiled
 def _inward(projection: jax.Array, w: jax.Array) -> jax.Array:
     return projection @ w
 
 
-@jax.jit
+@compiled
 def _outward(projection: jax.Array, v: jax.Array) -> jax.Array:
     return projection.T @ v
 
 
-@partial(jax.jit, donate_argnums=0)
+@partial(compiled, donate_argnums=0)
 def _added(total: jax.Array, block: jax.Array, scale: jax.Array) -> jax.Array:
     scaled = block * scale[:, None]
     return total + (scaled.T @ scaled).astype(total.dtype)
 
 
-@jax.jit
+@compiled
+def _products(left: jax.Array, right: jax.Array) -> jax.Array:
+    return left @ right.T
+
+
+@compiled
 def _solved(factor: jax.Array, right: jax.Array) -> jax.Array:
     return cho_solve((factor, True), right)
 
@@ -177,5 +191,8 @@ def inverse_root(device: Device, kernel: Kernel, landmarks: Any) -> Array | None
     with device.computing():
         core = items.mapped(items, None)[: items.count, : items.count]
         root = solve_triangular(jnp.linalg.cholesky(core), jnp.eye(len(core)), lower=True).T
-        found = as_numpy(root)
-    return found if np.isfinite(found).all() else None
+        if not bool(jnp.isfinite(root).all()):
+            return None
+        found = device.fetched(root)
+        device.keep(found, root)
+    return found

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from empirisk.kernels.expression import Expression, evaluate
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array
-from empirisk.scale.devices import Device, as_numpy
+from empirisk.scale.devices import Device, as_numpy, compiled
 from empirisk.stop import check_stop
 
 #: Panels that wait on the device at a time: the next one is ready when one ends, and Ctrl-C waits for few.
 WAITING = 2
+
+#: Panels of rows that are computed by one call: a call takes as long as a panel of few columns.
+PANELS = 8
 
 #: Rows that items are padded to at least: as many as a processor multiplies at a time.
 LEAST_ROOM = 256
@@ -81,23 +84,21 @@ class DeviceItems:
         padded = np.zeros((room, int(np.prod(tail))))
         padded[: others.count] = coefficients.reshape(others.count, -1)
         height, width = min(self.device.height, _room(self.count)), min(self.device.width, room)
+        panels = min(PANELS, _room(self.count) // height)
         found: list[jax.Array] = []
         with self.device.computing():
             weights = self.device.put(padded, others.expression.dtype)
-            for rows in slices(self.count, height):
+            for rows in slices(self.count, panels * height):
                 check_stop()
-                found.append(
-                    _sums(self.expression, rows.start, others.expression, weights, others.count, height, width)
-                )
+                sides = self.expression, rows.start, others.expression
+                found.append(_sums(*sides, weights, others.count, height, width, panels))
                 if len(found) > WAITING:
                     found[-1 - WAITING].block_until_ready()
             return as_numpy(jnp.concatenate(found))[: self.count].reshape(self.count, *tail)
 
-    def padded(self, matrix: Array) -> jax.Array:
-        """A matrix with a row for every item on the device, with zeros after them as the items have."""
-        padded = np.zeros((_room(self.count), matrix.shape[1]), self.expression.dtype)
-        padded[: self.count] = matrix
-        return self.device.put(padded, self.expression.dtype)
+    def padded(self, matrix: jax.Array) -> jax.Array:
+        """A matrix on the device with a row for every item, with zeros after them as the items have."""
+        return jnp.pad(matrix.astype(self.expression.dtype), ((0, _room(self.count) - self.count), (0, 0)))
 
     def mapped(self, others: DeviceItems, matrix: jax.Array | None) -> jax.Array:
         """K(a, b) times a padded matrix, or K(a, b) without one; it stays on the device, with rows after the items'."""
@@ -115,7 +116,7 @@ def _room(count: int) -> int:
     return max(LEAST_ROOM, 1 << max(count - 1, 0).bit_length())
 
 
-@jax.jit
+@compiled
 def _taken(expression: Expression, places: jax.Array) -> Expression:
     return expression.with_rows(lambda rows: rows[places])
 
@@ -124,27 +125,39 @@ def _part(expression: Expression, start: Any, count: int) -> Expression:
     return expression.with_rows(lambda rows: lax.dynamic_slice_in_dim(rows, start, count))
 
 
-@partial(jax.jit, static_argnames="height")
+@partial(compiled, static_argnames="height")
 def _block(left: Expression, start: Any, right: Expression, height: int) -> jax.Array:
     return evaluate(_part(left, start, height), right)
 
 
-@partial(jax.jit, static_argnames="height")
+@partial(compiled, static_argnames="height")
 def _mapped(left: Expression, start: Any, right: Expression, matrix: jax.Array | None, height: int) -> jax.Array:
     block = evaluate(_part(left, start, height), right)
     return block if matrix is None else block @ matrix
 
 
-@partial(jax.jit, static_argnames=("height", "width"))
+@partial(compiled, static_argnames=("height", "width", "panels"))
 def _sums(
-    left: Expression, start: Any, right: Expression, coefficients: jax.Array, count: Any, height: int, width: int
+    left: Expression,
+    start: Any,
+    right: Expression,
+    coefficients: jax.Array,
+    count: Any,
+    height: int,
+    width: int,
+    panels: int,
 ) -> jax.Array:
-    own = _part(left, start, height)
+    def panel(number: jax.Array) -> jax.Array:
+        own = _part(left, start + number * height, height)
 
-    def add(place: Any, total: jax.Array) -> jax.Array:
-        some = _part(right, place * width, width)
-        c = lax.dynamic_slice_in_dim(coefficients, place * width, width)
-        return total + (evaluate(own, some) @ c).astype(jnp.float64)
+        def add(place: Any, total: jax.Array) -> jax.Array:
+            some = _part(right, place * width, width)
+            c, block = lax.dynamic_slice_in_dim(coefficients, place * width, width), evaluate(own, some)
+            # Of one column the sum is made as the block is: a product would write the block to memory and read it.
+            part = (block * c[:, 0]).sum(axis=1, keepdims=True) if c.shape[1] == 1 else block @ c
+            return total + part.astype(jnp.float64)
 
-    blocks = (count + width - 1) // width
-    return lax.fori_loop(0, blocks, add, jnp.zeros((height, coefficients.shape[1]), jnp.float64))
+        blocks = (count + width - 1) // width
+        return lax.fori_loop(0, blocks, add, jnp.zeros((height, coefficients.shape[1]), jnp.float64))
+
+    return lax.map(panel, jnp.arange(panels)).reshape(panels * height, -1)

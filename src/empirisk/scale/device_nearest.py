@@ -12,11 +12,11 @@ from jax import lax
 from numpy.typing import NDArray
 
 from empirisk.linalg.blocks import slices
-from empirisk.scale.devices import Device
+from empirisk.scale.devices import Device, compiled
 from empirisk.stop import check_stop
 
-#: Entries of a block of products: half a gigabyte of float32.
-ENTRIES = 1 << 27
+#: Entries of a block of products: two gigabytes of float32.
+ENTRIES = 1 << 29
 #: Known rows of which first only the nearest one counts: the lists are then found among few of these groups.
 GROUP = 128
 #: Queries whose lists are found at a time.
@@ -37,24 +37,22 @@ class Assignment:
     def __init__(self, device: Device, points: NDArray, norms: NDArray):
         self._device, self._points, self._norms = device, device.put(points, np.float32), device.put(norms, np.float32)
 
-    def nearest(self, table: NDArray, slack: NDArray, rounding: float) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """The centre with the smallest product with every row, and whether rounding leaves a doubt that it is nearest.
+    def nearest(self, table: NDArray, slack: NDArray, rounding: float) -> NDArray[np.int32]:
+        """The centre j with the smallest product with every row; -1 - j where rounding leaves a doubt that it is.
 
         ``table`` has the centres as `DenseRows` writes them, and ``slack`` the rounding of their norms.
         """
         count, height = len(self._points), max(1, min(len(self._points), ENTRIES // len(table)))
-        labels, doubts = np.empty(count, np.int32), np.empty(count, bool)
+        found = []
         with self._device.computing():
             numbers = self._device.put(table, np.float32), self._device.put(slack, np.float32), np.float32(rounding)
-            found = []
             for rows in slices(count, height):
                 check_stop()
                 # The last block begins earlier, so that all have one shape.
                 start = min(rows.start, count - height)
-                found.append((start, _nearest(self._points, self._norms, start, *numbers, height)))
-            for start, (label, doubt) in found:
-                labels[start : start + height], doubts[start : start + height] = label, doubt
-        return labels, doubts
+                found.append(_nearest(self._points, self._norms, start, *numbers, height)[rows.start - start :])
+            # Fetched at once: each array that comes to memory is waited for.
+            return np.asarray(jnp.concatenate(found) if len(found) > 1 else found[0])
 
 
 def assignment(device: Device, points: NDArray, norms: NDArray) -> Assignment:
@@ -62,16 +60,25 @@ def assignment(device: Device, points: NDArray, norms: NDArray) -> Assignment:
     return Assignment(device, points, norms)
 
 
-@partial(jax.jit, static_argnames="height")
+@partial(compiled, static_argnames="height")
 def _nearest(
     points: jax.Array, norms: jax.Array, start: Any, table: jax.Array, slack: jax.Array, rounding: Any, height: int
-) -> tuple[jax.Array, jax.Array]:
+) -> jax.Array:
     rows, squares = (lax.dynamic_slice_in_dim(array, start, height) for array in (points, norms))
-    values = rows @ table.T
-    label = values.argmin(axis=1)
-    best = values.min(axis=1)
-    others = jnp.where(jnp.arange(len(table)) == label[:, None], jnp.inf, values).min(axis=1)
-    return label.astype(jnp.int32), others <= best + slack[label] + 2 * rounding * squares
+    values, places = rows @ table.T, jnp.arange(len(table), dtype=jnp.int32)
+    infinite = jnp.array(jnp.inf, values.dtype)
+    every = values, jnp.full_like(values, infinite), jnp.broadcast_to(places, values.shape)
+    # One pass over the products, of which memory is the limit; `argmin` and two `min` would be three.
+    best, second, label = lax.reduce(every, (infinite, infinite, jnp.int32(0)), _smaller, (1,))
+    return jnp.where(second <= best + slack[label] + 2 * rounding * squares, -1 - label, label)
+
+
+def _smaller(left: tuple, right: tuple) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Of two sets of values the smallest one, the next, and the place of the smallest one."""
+    (low, next_low, place), (other, next_other, other_place) = left, right
+    first = low <= other
+    second = jnp.minimum(jnp.maximum(low, other), jnp.minimum(next_low, next_other))
+    return jnp.minimum(low, other), second, jnp.where(first, place, other_place)
 
 
 def nearest_lists(
@@ -97,7 +104,7 @@ def nearest_lists(
     return values, places
 
 
-@partial(jax.jit, static_argnames="groups")
+@partial(compiled, static_argnames="groups")
 def _minima(queries: jax.Array, rows: jax.Array, levels: jax.Array, start: Any, groups: int) -> jax.Array:
     """The smallest value in every group of a block of groups; those beyond the last are infinite."""
     numbers = start + jnp.arange(groups)
@@ -106,7 +113,7 @@ def _minima(queries: jax.Array, rows: jax.Array, levels: jax.Array, start: Any, 
     return jnp.where(numbers < len(rows), values.min(axis=2), jnp.inf)
 
 
-@partial(jax.jit, static_argnames="count")
+@partial(compiled, static_argnames="count")
 def _lists(
     queries: jax.Array, rows: jax.Array, levels: jax.Array, minima: jax.Array, count: int
 ) -> tuple[jax.Array, jax.Array]:

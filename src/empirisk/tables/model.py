@@ -127,7 +127,11 @@ class TableModel:
         return self.pipeline.classes_.tolist() if hasattr(self.pipeline, "classes_") else list(self.target.classes)
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """The class or number of every row of a table, which needs the columns of the schema in any order."""
+        """The class or number of every row of a table, which needs the columns of the schema in any order.
+
+        The class is the most probable one, but for a rare class of two that has a ``threshold``: it is named where its
+        probability reaches that, though the other one is more probable.
+        """
         return self.predict_encoded(self.encode(table))
 
     def predict_encoded(self, X: Any) -> NDArray[Any]:

@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +25,7 @@ from empirisk.contract.arguments import (
     count_features,
     weigh_classes,
 )
-from empirisk.contract.elsewhere import elsewhere
+from empirisk.contract.elsewhere import rows_for_trees
 from empirisk.contract.inputs import Array, as_numbers, check_weights, class_codes, generator
 from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
@@ -34,7 +33,7 @@ from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.resample import hold_out
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
 from empirisk.losses.base import Loss
@@ -72,13 +71,6 @@ class RoundsOfTrees(Protocol):
     def loss(self) -> float:
         """Mean loss of training rows."""
         ...
-
-
-def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any] | None:
-    """X, y and weights to grow trees on; None where they lie elsewhere, and the machine has learned from them there."""
-    if elsewhere(X) is None:
-        return X, y, sample_weight
-    return import_module("empirisk.scale.binned").rows_for_trees(machine, elsewhere(X), y, sample_weight)
 
 
 @dataclass
@@ -225,8 +217,8 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         feature_importances_=state.optional(state.array("f8", "columns")),
     )
 
-    #: Whether tables in files that are larger than memory are taken as X.
-    learns_in_blocks = True
+    #: Whether tables in files that are larger than memory are taken as X, and rows that are not even bins in memory.
+    learns_in_blocks = learns_in_passes = True
 
     columns_: Columns
     baseline_: Array
@@ -238,6 +230,21 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         """The loss on rows with these targets: numbers, or class numbers."""
 
     # --- fitting ----------------------------------------------------------------------------------------------------
+
+    def bytes_of_row(self, width: int) -> int:
+        """What a row in files takes in memory: its bins twice, gradient, curvature, score, target, weight, buffers."""
+        return 2 * width + 64
+
+    def learns_from_bins(self, rows: int, width: int) -> bool:
+        """Whether the bins of rows in files are enough."""
+        if TeamGrower.shares(rows, width) <= 1:
+            return False
+        if self.early_stopping or self.subsample < 1:
+            raise Unsuitable(
+                f"early_stopping and subsample of {type(self).__name__} draw rows, which must be in memory; set "
+                "early_stopping=False and subsample=1, or raise er.config(memory=...)."
+            )
+        return True
 
     def _plan(self, n_features: int) -> BoostingPlan:
         check_count("n_estimators", self.n_estimators)

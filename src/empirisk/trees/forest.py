@@ -24,6 +24,7 @@ from empirisk.contract.arguments import (
     sample_part,
     weigh_classes,
 )
+from empirisk.contract.elsewhere import blockwise, rows_for_trees
 from empirisk.contract.ensemble import ClassMembers, ListOfMembers, Members
 from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.multiclass import elected
@@ -46,7 +47,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
-from empirisk.linalg.threads import ordered_map
+from empirisk.linalg.threads import ordered_map, workers
 from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
@@ -108,9 +109,20 @@ class Forest(ForestParameters, PackedTrees, ListOfMembers, Members, CallbackSupp
         feature_importances_=state.optional(state.array("f8", "columns", low=0)),
     )
 
+    #: Whether tables in files that are larger than memory are taken as X, and rows that are not even bins in memory.
+    learns_in_blocks, learns_in_passes = True, False
+
     columns_: Columns
     n_estimators_: int
     feature_importances_: Array
+
+    def bytes_of_row(self, width: int) -> int:
+        """What a row in files takes in memory: its bins, its group, its answers, and its draws for each thread."""
+        return width + 96 + 64 * workers()
+
+    def learns_from_bins(self, rows: int, width: int) -> bool:
+        """Whether the bins of rows in files are enough."""
+        return True
 
     @abstractmethod
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
@@ -353,7 +365,7 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ForestClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> ForestClassifier:
         """Learn from labelled rows.
 
         Parameters
@@ -365,6 +377,9 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        found = rows_for_trees(self, X, y, sample_weight)
+        assert found is not None  # what boosting learns in passes over rows elsewhere, forests do not
+        X, y, sample_weight = found
         y, several = label_columns(y)
         entropy = scan.find(self.criterion, CRITERIA) == scan.ENTROPY
         if several and entropy:
@@ -409,6 +424,7 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         check_is_fitted(self)
         return self._shares(self._mean(X, _width(self.classes_)))
 
+    @blockwise
     def predict_proba(self, X: ArrayLike) -> Any:
         """Probabilities of the classes: the mean of the class shares in the leaves; of several labels a list."""
         return probabilities_of(self._scores(X), self.classes_)
@@ -417,6 +433,7 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         for answers in self._each_mean(X, _width(self.classes_)):
             yield 1.0, self._shares(answers)
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row, or of each label; of two that are equal the second."""
         return predicted(self.predict_proba(X), self.classes_)
@@ -475,7 +492,7 @@ warm_start, random_state
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ForestRegressor:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> ForestRegressor:
         """Learn from rows and their numbers.
 
         Parameters
@@ -487,6 +504,9 @@ warm_start, random_state
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        found = rows_for_trees(self, X, y, sample_weight)
+        assert found is not None  # what boosting learns in passes over rows elsewhere, forests do not
+        X, y, sample_weight = found
         rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
         numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))
@@ -505,6 +525,7 @@ warm_start, random_state
         for answers in self._each_mean(X, _columns_of(vars(self))):
             yield 1.0, answers
 
+    @blockwise
     def predict(self, X: ArrayLike) -> Array:
         """The mean prediction of the trees for each row, and for each output where y had several columns."""
         check_is_fitted(self)

@@ -6,7 +6,7 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.league.request import Request
-from empirisk.league.split import plan
+from empirisk.league.rows.split import plan
 
 
 def written(tmp_path, text):

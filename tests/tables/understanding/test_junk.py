@@ -9,7 +9,7 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError, typed
 from empirisk.league.request import Request
-from empirisk.league.split import plan
+from empirisk.league.rows.split import plan
 from empirisk.service.fields import Fields
 from empirisk.settings import holding
 from empirisk.tables.understanding.stand_ins import stand_ins

@@ -28,6 +28,8 @@ def _(model: TableModel, x: Any) -> Answers:
 @write_answers.register
 def _(encoder: TableEncoder, x: Any) -> Answers:
     """The blocks in the order of `TableEncoder`: numbers, codes, flags, means, indicators, words, others."""
+    if encoder.letters:
+        raise refused(encoder, "its sequences are compared by kernels on strings")
     used = {column.name: column for column in encoder.schema.used}
     column = {name: x[:, [place]] for place, name in enumerate(used)}
     numeric = [each.type.graph_numbers(column[each.name], each, words) for each in encoder._numeric]

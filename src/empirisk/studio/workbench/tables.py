@@ -9,10 +9,10 @@ import polars as pl
 
 from empirisk.errors import EmpiriskError, labels
 from empirisk.formats import metric_name, shown
-from empirisk.league.candidates import candidates_for
-from empirisk.league.judge import metric_for
+from empirisk.league.candidates.everyone import candidates_for
 from empirisk.league.request import Request
-from empirisk.league.split import plan
+from empirisk.league.rows.split import plan
+from empirisk.league.verdict.judge import metric_for
 from empirisk.report.data import spark_counts
 from empirisk.settings import holding
 from empirisk.studio.workbench.job import OPTIONS

@@ -135,6 +135,26 @@ class BinnedRows:
     by_column: Codes
 
 
+class BinValues:
+    """Rows of which the bins alone are in memory: trees on these bins send the largest value of a bin where they send
+    all of them.
+
+    >>> binning = Binning.of(np.array([[1.0], [2.0], [4.0]]), np.ones(3), np.zeros(1, dtype=np.int32))
+    >>> BinValues(binning, np.array([[0, 2, 255]], dtype=np.uint8))[np.arange(3)].ravel()
+    array([1.5, inf, nan])
+    """
+
+    def __init__(self, binning: Binning, by_column: Codes):
+        self._values, self._codes = binning.edges.copy(), by_column
+        self._values[:, MISSING] = np.nan
+        self.shape = by_column.shape[::-1]
+
+    def __getitem__(self, key: Any) -> Array:
+        """Some rows, or for a pair (rows, columns) some entries."""
+        rows, columns = key if isinstance(key, tuple) else (np.asarray(key)[:, None], np.arange(self.shape[1]))
+        return self._values[columns, self._codes[columns, rows]]
+
+
 def aligned(rows: int, width: int) -> Codes:
     """Room for rows of so many bins, perhaps of more: none lies in more lines of memory than it must."""
     stride = -(-width // LINE) * LINE if width > LINE else 1 << (width - 1).bit_length()

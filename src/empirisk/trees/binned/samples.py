@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from empirisk.contract.outputs import squared_errors, wrong_labels
 from empirisk.contract.resample import Groups
 from empirisk.trees.binned.alone import STEPS_PER_CALL, BinnedGrowth, grow_alone, room_for
-from empirisk.trees.binned.bins import Binning
+from empirisk.trees.binned.bins import Binning, BinValues
 from empirisk.trees.binned.splits import HALF, LOW, RULE_NAMES, SplitWorkspace, describe_columns, unit
 from empirisk.trees.nodes import NO_TABLE, Packed, pack_trees
 from empirisk.trees.predict import flatten
@@ -125,8 +125,9 @@ class SampleGrower:
         bootstrap: bool,
         part: float,
     ):
-        self.X, self.binning, self.target, self.groups, self.rules = X, binning, target, groups, rules
+        self.binning, self.target, self.groups, self.rules = binning, target, groups, rules
         self.columns = binning.codes(X, by_row=False).by_column
+        self.X = X if isinstance(X, np.ndarray) else BinValues(binning, self.columns)
         self.weights, self.bootstrap, self.part = weights, bootstrap, part
         few = groups.size <= DRAWS * len(groups.share)
         self._uniform = few and bool((groups.share == groups.share[0]).all())

@@ -1,0 +1,173 @@
+"""The contest: candidates play folds as the schedule says, until it ends, the time is over or Ctrl-C is pressed."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from empirisk.evaluation.metrics import Metric
+from empirisk.extras import need
+from empirisk.league.candidates.everyone import Candidate
+from empirisk.league.candidates.settings import CandidateSettings
+from empirisk.league.candidates.vote import Answers
+from empirisk.league.contest.budget import COMPILED_ELSEWHERE, TimeBudget
+from empirisk.league.contest.compiling import CompilationListener, listening_to_numba
+from empirisk.league.contest.fold import FoldPlayer
+from empirisk.league.contest.precompile import PrecompileProcesses
+from empirisk.league.contest.schedule import Play, Schedule
+from empirisk.league.contest.store import FoldStore
+from empirisk.league.events import Tell
+from empirisk.league.records import CandidateResult
+from empirisk.league.request import Request
+from empirisk.league.rows.encoded_folds import EncodedFolds
+from empirisk.league.rows.split import Plan, encoding_of
+from empirisk.linalg.compiled import preload
+from empirisk.runs.journal import Journal
+from empirisk.settings import settings
+from empirisk.stop import InterruptCounter
+
+#: Processor seconds before the contest ends in which no function is compiled: none can be stopped half-way.
+COMPILING_SECONDS = 2.0
+#: Rows times classes up to which what was fitted is kept for every fold.
+SMALL_TABLE = 20_000
+
+
+class Contest:
+    """What a contest is made of, put together for a table.
+
+    Parameters
+    ----------
+    plan, request, metric, budget, journal, interrupts
+        The table in folds, what was asked for, the score that decides, the time, where results are kept, and Ctrl-C.
+    candidates : sequence of Candidate
+        Simplest first.
+    tell : callable
+        Hears of events: "doing" and "played".
+    precompile : PrecompileProcesses
+        Compile what those need who play later.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        What is played, and how everyone did.
+    store : FoldStore
+        What was played and fitted.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        request: Request,
+        metric: Metric,
+        budget: TimeBudget,
+        journal: Journal,
+        interrupts: InterruptCounter,
+        candidates: Sequence[Candidate],
+        tell: Tell,
+        precompile: PrecompileProcesses,
+    ):
+        self.plan, self.request, self.metric, self.budget = plan, request, metric, budget
+        self.interrupts, self.tell = interrupts, lambda what: tell("doing", what)
+        self._candidates = candidates
+        classes = 0 if plan.classes is None else len(plan.classes)
+        folds = EncodedFolds(plan.frame[plan.train], plan.y[plan.train], plan.encoder, plan.folds, request.seed)
+        self.store = FoldStore(journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
+        self._settings = CandidateSettings(
+            folds, classes, request.seed, request.balance, metric.of_probabilities, budget.limited, self._answers
+        )
+        self.schedule = Schedule(
+            candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
+        )
+        self._compiling = CompilationListener(self._compiles, self._not_compiled_now, budget.extend_turn)
+        self._precompile = precompile
+        self._doing = ""
+        self._ahead = None
+        if settings().cluster != "none":
+            need("A cluster", "scale", "distributed")
+            self._ahead = import_module("empirisk.league.contest.ahead").FitsAhead(self._likely, interrupts.requested)
+        self._player = FoldPlayer(
+            metric, budget, self.store, interrupts, self._say, lambda: self._compiling.seconds, self._ahead
+        )
+
+    def run(self) -> list[CandidateResult]:
+        """How everyone did, best first."""
+        preload()
+        # What is to be said of a fit is in the table.
+        with warnings.catch_warnings(action="ignore"), listening_to_numba(self._compiling), self._precompile:
+            try:
+                play = self.schedule.next()
+                while play is not None:
+                    play = self.schedule.next(self._player.play(play))
+                    self.store.keep_only(self.schedule.leaders())
+            finally:
+                if self._ahead is not None:
+                    self._ahead.close()
+        results = self.schedule.results
+        for place, candidate in enumerate(self._candidates):
+            remark = f"{self.schedule.ended} before its turn"
+            unheard = CandidateResult(candidate.name, candidate.title, place, state="out", remark=remark)
+            results.setdefault(candidate.name, unheard)
+        return sorted(results.values(), key=lambda one: (one.state != "done", -one.mean))
+
+    def _answers(self, voters: Sequence[CandidateResult], folds: EncodedFolds) -> Answers | None:
+        """What candidates said of the validation rows of the folds; None where what they fitted is not kept."""
+        kept = [self.store.of_folds(one, folds) for one in voters]
+        classes, said, truth = self.plan.classes, [], []
+        for number, pipelines in enumerate(kept):
+            if pipelines is None:
+                return None
+            parts = [folds.fold(fold, encoding_of(voters[number].machine))[2:] for fold in range(len(folds))]
+            ask = "predict" if classes is None else "predict_proba"
+            answers = [getattr(one[-1], ask)(X) for one, (X, _) in zip(pipelines, parts, strict=True)]
+            said.append(np.concatenate(answers))
+            truth = [y for _, y in parts]
+        true = np.concatenate(truth)
+        if classes is None:
+            return said, true
+        known = [one[-1].classes_ for pipelines in kept for one in pipelines or ()]
+        if any(len(own) != len(classes) for own in known):  # a fold without one of the classes
+            return None
+        return said, np.searchsorted(known[0], true)
+
+    def _likely(self, play: Play) -> Iterator[Play]:
+        """What may be played after this: its setting on the other folds, then those who wait on the first fold."""
+        for fold in range(play.fold + 1, len(play.folds)):
+            yield replace(play, fold=fold)
+        for candidate in self.schedule.waiting:
+            if not candidate.votes and not self._settings.reason_not_to_run(candidate, play.folds):
+                result = CandidateResult(candidate.name, candidate.title, 0)
+                for setting in self._settings.of(candidate, play.folds):
+                    yield Play(result, setting, play.folds, 0)
+
+    def _say(self, play: Play) -> None:
+        """Tell what is played."""
+        folds = self.schedule.folds
+        rows = "" if play.folds.rows == folds.rows else f", {play.folds.rows:,} rows"
+        self._doing = f"{play.result.title}, fold {play.fold + 1} of {len(folds)}{rows}"
+        self.tell(self._doing)
+
+    def _compiles(self) -> None:
+        """Say so; what those who come later need is now being compiled too."""
+        self.tell(f"{self._doing}: compiling, once")
+        if not self._precompile.asked:
+            waiting = self.schedule.waiting
+            # Where time is short, the first ones are compiled here meanwhile.
+            order = sorted(waiting, key=lambda one: (one.early, one.turn)) if self.budget.limited else waiting[::-1]
+            names = [(one.name, one.encoding) for one in order]
+            folds: Any = self.schedule.seen[-1]
+            parts = {
+                encoding: (self._settings.size(folds, encoding), *folds.fold(0, encoding)[:2])
+                for encoding in {encoding for _, encoding in names}
+            }
+            self._precompile.compile(names, parts)
+
+    def _not_compiled_now(self) -> str:
+        """Why what plays now is not compiled here: it is too late, or others of the first round come first."""
+        left = self.budget.deadline - self.budget.now()
+        if self.budget.learned and left < COMPILING_SECONDS * self.budget.slowness:
+            return self.budget.refusal(np.inf)
+        later = self.schedule.may_wait and any(process.poll() is None for process in self._precompile.running)
+        return COMPILED_ELSEWHERE if later else ""

@@ -1,0 +1,159 @@
+"""Playing one fold: one setting is fitted to its training rows and scored on its validation rows, within limits."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from empirisk.errors import NotWritten
+from empirisk.evaluation.metrics import Metric
+from empirisk.league.candidates.vote import join, members
+from empirisk.league.contest.budget import GRACE_SECONDS, OVER, TimeBudget
+from empirisk.league.contest.schedule import Play
+from empirisk.league.contest.store import FoldStore
+from empirisk.league.records import FoldResult
+from empirisk.league.rows.split import encoding_of
+from empirisk.linalg import threads
+from empirisk.stop import CUT, InterruptCounter, Stopped, listening_to, stopping
+from empirisk.tables.model import uncalibrated
+
+#: Parameters for the seconds of a fit: of a machine, and of one inside a calibration.
+TIME_PARAMETERS = ("max_time", "estimator__max_time")
+#: Seconds that a fit is given at the least: a limit must be positive.
+MIN_FIT_SECONDS = 0.01
+INTERRUPTED = "interrupted"
+
+
+@dataclass
+class FoldPlayer:
+    """Plays folds: what is needed for all of them.
+
+    Parameters
+    ----------
+    metric : Metric
+        The score that decides.
+    budget : TimeBudget
+        Ends fits of plays that are limited.
+    store : FoldStore
+        Knows what was played before, and keeps what is played now.
+    interrupts : InterruptCounter
+        The first Ctrl-C ends the contest.
+    tell : callable
+        Hears of each play that is really played.
+    compiling : callable
+        Seconds that were spent on compiling so far, which no fit takes again.
+    ahead : FitsAhead or None
+        Fits on the workers of a cluster; None where fits run here.
+    """
+
+    metric: Metric
+    budget: TimeBudget
+    store: FoldStore
+    interrupts: InterruptCounter
+    tell: Callable[[Play], None]
+    compiling: Callable[[], float] = lambda: 0.0
+    ahead: Any = None
+
+    def play(self, play: Play) -> FoldResult:
+        """How a play goes; one that was played before, or for which there is no time, takes none."""
+        if self.interrupts.requested():
+            return FoldResult(state="stopped", reason=INTERRUPTED)
+        known = self.store.result(play)
+        if known is not None:
+            return known
+        refusal = self.budget.refusal(play.expected) if play.limited else ""
+        if refusal:
+            return _out_of_time(refusal)
+        self.tell(play)
+        try:
+            return self._fit_and_score(play)
+        except NotWritten:  # the journal: no candidate's fault
+            raise
+        except MemoryError:
+            return FoldResult(state="out", reason="it needs more memory than there is")
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the others play on, and the table shows it
+            return FoldResult(state="out", reason=sentence(problem))
+
+    def _fit_and_score(self, play: Play) -> FoldResult:
+        """Fit and score as a whole: what the clock or Ctrl-C cuts has no score."""
+        stop = self.interrupts.requested
+        X, y, X_new, y_new = play.folds.fold(play.fold, encoding_of(play.setting))
+        machine = clone(play.setting)
+        if play.limited:
+            # Its turn, which grows by what is compiled, ends in pieces of the fit.
+            limit(machine, max(self.budget.deadline - self.budget.now(), MIN_FIT_SECONDS))
+        result = FoldResult(state="stopped", reason=INTERRUPTED)
+        try:
+            # Fits and predictions run in pieces, which ask these questions.
+            with listening_to(stop), stopping(lambda: stop() or (play.limited and self.budget.left <= 0)):
+                machine, seconds = self._fitted(play, machine, X, y)
+                begin = self._now()
+                score = float(self.metric.scorer(machine, X_new, y_new))
+                certificate = getattr(uncalibrated(machine), "certificate_", None)
+                proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
+                result = FoldResult(score, seconds, self._now() - begin, proof, len(y_new))
+        except Stopped as end:
+            if not stop():
+                return _out_of_time(str(end) or self.budget.refusal(np.inf))
+        except KeyboardInterrupt:  # by the second Ctrl-C, or by a fit that heard the first and has nothing to show
+            if self.interrupts.second.is_set() or not stop():
+                raise
+        if stop():
+            return FoldResult(state="stopped", reason=INTERRUPTED)
+        limit(machine, None)
+        self.store.add(play, result, play.folds.pipeline(play.fold, machine))
+        return result
+
+    def _fitted(self, play: Play, machine: Any, X: Any, y: NDArray) -> tuple[Any, float]:
+        """A machine fitted, and how long it took; a vote is made of members that were fitted on this fold and kept."""
+        kept = self.store.members(play, play.voters[: len(members(machine))]) if play.voters else None
+        if kept is not None:
+            join(machine, [pipeline[-1] for pipeline in kept[0]], X, y)
+            return machine, kept[1]
+        if self.ahead is not None:
+            machine, seconds = self.ahead.fitted(play, machine)
+            if was_cut(machine):
+                raise Stopped
+            return machine, seconds
+        begin = self._now()
+        _fit(machine, X, y, lambda: self.budget.deadline + GRACE_SECONDS if play.limited else np.inf)
+        return machine, self._now() - begin
+
+    def _now(self) -> float:
+        """The time, without what compiling took."""
+        return time.perf_counter() - self.compiling()
+
+
+def _out_of_time(reason: str) -> FoldResult:
+    """No score: the time of the contest is over, or that of the turn."""
+    return FoldResult(state="stopped" if reason == OVER else "late", reason=reason)
+
+
+def _fit(machine: Any, X: Any, y: NDArray, deadline: Callable[[], float]) -> None:
+    """Fit, and raise where the clock or the user ended it early."""
+    with warnings.catch_warnings(action="ignore"):  # what did not converge is said by its certificate, in the table
+        threads.call_with_deadline(deadline, lambda: machine.fit(X, y))
+    if was_cut(machine):
+        raise Stopped
+
+
+def was_cut(machine: Any) -> bool:
+    """Whether something ended the fit of a machine, or of one that votes, before it was whole."""
+    return any(getattr(uncalibrated(one), "stopped_", None) in CUT for one in members(machine))
+
+
+def limit(machine: Any, seconds: float | None) -> None:
+    """Let the fit of a machine, and of each one that votes, take so many seconds at most."""
+    for one in (*members(machine), *getattr(machine, "estimators", ())):
+        one.set_params(**{name: seconds for name in TIME_PARAMETERS if name in one.get_params()})
+
+
+def sentence(problem: Exception) -> str:
+    """What went wrong; the kind of error too, where the text alone was not written for users."""
+    told = " ".join(str(problem).split())
+    return told if isinstance(problem, ValueError) and told else f"{type(problem).__name__}: {told}".rstrip(": ")

@@ -1,0 +1,1 @@
+"""The rows of a table: which of them learn, which judge, and how they are encoded."""

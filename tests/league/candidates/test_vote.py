@@ -1,0 +1,139 @@
+"""A vote of the best: made of fitted machines, judged as they are, and the winner only where it is really better."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import empirisk as er
+from empirisk.league.candidates import everyone as candidates
+from empirisk.league.candidates.vote import best_weights, can_vote, join, votes
+from empirisk.league.contest.fold import limit, was_cut
+from empirisk.league.records import CandidateResult
+from empirisk.tables.model import settings_of
+
+
+def waves(rows=700):
+    """A smooth wave and a step: a kernel machine and trees are each good at one of them."""
+    random = np.random.default_rng(1)
+    X = random.uniform(-3, 3, (rows, 3))
+    y = np.sin(X).sum(axis=1) + 0.7 * (X[:, 1] > 0.7) + 0.3 * random.normal(size=rows)
+    return pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+
+
+def test_members_that_are_fitted_are_joined_as_they_are():
+    X, y = waves().select("a", "b", "c").to_numpy(), waves()["y"].to_numpy()
+    parts = [er.Ridge(), er.TreeRegressor(max_leaf_nodes=8)]
+    whole = votes(parts, 0)[1].fit(X, y)
+    joined = votes(parts, 0)[1]
+    fitted = [part.fit(X, y) for part in parts]
+    join(joined, fitted, X, y)
+    assert joined.estimators_[0] is fitted[0]
+    assert joined.weights_.tolist() == [2 / 3, 1 / 3]
+    np.testing.assert_array_equal(joined.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+def test_weights_are_those_with_the_least_loss_of_the_answers(classes):
+    random = np.random.default_rng(0)
+    if classes:
+        truth = random.integers(classes, size=200)
+        said = [0.2 * random.dirichlet(np.ones(classes), 200) + 0.8 * np.eye(classes)[(truth + wrong) % classes]
+                for wrong in (random.random((3, 200)) < [[0.1], [0.2], [0.3]]).astype(int)]  # fmt: skip
+    else:
+        truth = random.normal(size=200)
+        said = [truth + size * random.normal(size=200) for size in (0.5, 0.6, 1.0)]
+
+    def loss(weights):
+        mean = sum(weight * one for weight, one in zip(weights, said, strict=False)) / sum(weights)
+        if not classes:
+            return np.mean((mean - truth) ** 2)
+        return -np.log(np.maximum(mean[np.arange(200), truth], 1e-6)).mean()
+
+    best = best_weights((said, truth), classes)
+    steps = [(k, 10 - k) for k in range(1, 10)]
+    steps += [(a, b, 6 - a - b) for a in range(1, 5) for b in range(1, 6 - a)]
+    assert loss(best[0]) == pytest.approx(min(map(loss, steps)))
+    assert loss(best[0]) <= min(loss((1, 1)), loss((1, 1, 1)))
+    assert [vote.weights for vote in votes([er.Ridge()] * 3, 0, (said, truth))] == best if not classes else True
+
+
+def test_classes_need_probabilities():
+    assert can_vote(er.SVM(), 0)
+    assert not can_vote(er.SVM(), 2)
+    y = np.arange(40) % 2
+    vote = votes([er.LogisticRegression(), er.ForestClassifier(5)], 2)[0].fit(y[:, None] + 0.0, y)
+    assert vote.predict_proba([[1.0]]).argmax() == 1
+
+
+def test_a_vote_that_is_better_wins_and_survives_the_file(tmp_path):
+    found = er.learn(waves(), "y", machines=["kernel_ridge", "boosting", "vote"], folds=3, out=tmp_path / "it")
+    scores = {one.name: one.mean for one in found.standings}
+    assert scores["vote"] > max(scores["kernel_ridge"], scores["boosting"])
+    assert found.winner == "vote"
+    rows = waves().head(5)
+    np.testing.assert_array_equal(er.load(tmp_path / "it.model").predict(rows), found.model.predict(rows))
+
+
+def test_a_vote_of_trees_is_explained(tmp_path, monkeypatch):
+    """Contributions of columns, and the mean prediction of the rows that they are compared with, make a prediction."""
+    module = sys.modules["empirisk.league.run"]  # the attribute of that name is the function
+    monkeypatch.setattr(module, "winner", lambda results: next(one for one in results if one.name == "vote"))
+    found = er.learn(waves(), "y", machines=["forest", "boosting", "vote"], folds=2, out=tmp_path / "it")
+    rows = waves().head(8)
+    for model in (found.model, er.load(tmp_path / "it.model")):
+        rest = model.predict(rows) - model.explain(rows).sum(axis=1)
+        np.testing.assert_allclose(rest, rest[0])
+
+
+def test_the_limit_reaches_those_who_vote():
+    vote = votes([er.Ridge(), er.BoostingRegressor(n_estimators=5000)], 0)[0]
+    limit(vote, 0.5)
+    assert [one.max_time for one in vote.estimators] == [0.5, 0.5]
+    X = np.random.default_rng(0).normal(size=(20_000, 20))
+    limit(vote, 0.02)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        vote.fit(X, X[:, 0])
+    assert was_cut(vote)
+
+
+def test_settings_around_the_best_are_tried_where_time_is_left():
+    found = er.learn(waves(300), "y", machines=["kernel_ridge"], folds=2, time=600.0)
+    first = candidates.candidates_for(False, ["kernel_ridge"])[1].machines(candidates.Size(150, 3, 3.0, 0, False, 0))
+    widths = {machine.features.width for machine in first}
+    assert found.best.state == "done"
+    assert found.best.machine.features.width not in widths or found.best.machine.C not in (1.0, 30.0, 300.0)
+
+
+def test_around_changes_one_thing_at_a_time():
+    boosting = er.BoostingRegressor(n_estimators=100, learning_rate=0.1, max_leaf_nodes=31)
+    changed = [(one.learning_rate, one.n_estimators, one.max_leaf_nodes) for one in candidates.around(boosting)]
+    assert changed == [(0.05, 200, 31), (0.1, 100, 62), (0.1, 100, 15)]
+    machine = er.Ridge(C="loo", features=er.kernels.Gaussian(width=1.0))
+    assert [one.features.width for one in candidates.around(machine)] == [0.7, 1.4]
+    assert [one.n_neighbors for one in candidates.around(er.KNNClassifier(n_neighbors=2))] == [4]
+    trees = candidates.around(er.TreeClassifier(max_leaf_nodes=3, min_samples_leaf=1))
+    assert [(one.max_leaf_nodes, one.min_samples_leaf) for one in trees] == [(6, 1), (3, 3)]
+
+
+def test_the_time_of_a_fit_grows_as_it_was_seen_to():
+    machine = CandidateResult("svm", "SVM", 1, growth=1.5).timed(1000, 1.0)
+    assert machine.seconds_for(4000) == 8.0  # as is assumed of it
+    assert np.isclose(machine.timed(2000, 2.0).seconds_for(4000), 4.0)
+    assert machine.timed(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come
+    pairs = replace(machine, least_growth=2.0)
+    assert pairs.timed(2000, 2.0).seconds_for(4000) == 8.0  # but not of one that looks at pairs of rows
+    assert abs(pairs.rows_for(pairs.seconds_for(4000)) - 4000) <= 1
+
+
+def test_what_is_said_of_a_vote_is_said_of_its_members():
+    vote = er.VoteRegressor([er.Ridge(C=2.0, max_time=3.0), er.TreeRegressor(max_leaf_nodes=4)], weights=(2, 1))
+    told = settings_of(vote)
+    assert told.startswith("VoteRegressor(2 x Ridge(C=2,")
+    assert "1 x TreeRegressor(" in told
+    assert "max_time" not in told
+    limit(vote, None)
+    assert vote.estimators[0].max_time is None
