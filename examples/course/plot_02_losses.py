@@ -35,7 +35,7 @@ er.plots.losses(["zero_one", "perceptron", "hinge", "logistic", "exponential", "
 # =================  ==================================  =============================================
 # ``perceptron``     :math:`\max(0, -t)`                 a separating plane, if there is one
 # ``hinge``          :math:`\max(0, 1 - t)`              few rows matter; a wide margin
-# ``squared_hinge``  :math:`\max(0, 1 - t)^2`           the same without a corner
+# ``squared_hinge``  :math:`\max(0, 1 - t)^2`            the same without a corner
 # ``logistic``       :math:`\ln(1 + e^{-t})`             probabilities
 # ``exponential``    :math:`e^{-t}`                      boosting; one wrong row can count for all
 # ``squared``        :math:`(1 - t)^2`                   a closed form

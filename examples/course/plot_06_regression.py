@@ -108,8 +108,8 @@ er.plots.losses(["squared", "absolute", "huber", er.losses.EpsilonInsensitive(1.
 
 # %%
 # Take y = x with a little noise, 24 rows, and move one row by 20. The slope by squares is spoiled. By absolute errors
-# it is the *weighted median* of y/x with the weights |x|, which hardly moves. (A few hundred subgradient steps with a
-# constant rate end up near it and not at it; the dual tells the difference.)
+# it is the *weighted median* of y/x with the weights ``|x|``, which hardly moves. (A few hundred subgradient steps
+# with a constant rate end up near it and not at it; the dual tells the difference.)
 x = np.sort(rng.uniform(-8, 8, 24))
 y = x + 0.1 * rng.uniform(size=24)
 y[-3] += 20

@@ -87,7 +87,9 @@ assert np.array_equal(machine.predict(x[:, None]), sign)
 er.plots.stems(machine, x[:, None], sign)
 
 # %%
-# Every stem is a dual variable: a row with a stem of length zero could be dropped. PLAYGROUND
+# Every stem is a dual variable: a row with a stem of length zero could be dropped. In the playground of :doc:`the
+# studio </studio>`, choose features *kernel* and the solver *dual_ascent*, and press play: its passes are shown one
+# by one, with primal and dual objective.
 #
 # Rows at random: doubly stochastic steps
 # ---------------------------------------

@@ -199,7 +199,9 @@ def with_width(width):
 er.plots.slider(with_width, width=[0.05, 0.15, 0.5, 1.5, 5.0, 15.0])
 
 # %%
-# PLAYGROUND
+# In the playground of :doc:`the studio </studio>`, take the data *moons*, features *kernel*, and write
+# ``Gaussian(0.15)``, ``Gaussian(0.5)``, ``Gaussian(5)``: with some points held out, both errors and their intervals
+# move as you type.
 #
 # The *validation curve* shows the same as numbers: cross-validated scores against the width, beside the scores on the
 # training rows. On the left the two part: overfitting. On the right both fall: underfitting.

@@ -60,6 +60,11 @@ assert np.allclose(np.sort(splits), [2.52, 5.83], atol=0.15)
 # impurity of the node minus the mean impurity of its children, *weighted by their rows*. Without the weights a child
 # with one row would count as much as one with a thousand.
 
+er.plots.impurities()
+
+# %%
+# The first question about a hundred points, of which those in a rectangle are of class 1, by trying all:
+
 points = rng.uniform(size=(100, 2))
 y = ((points[:, 0] < 0.8) & (points[:, 1] > 0.2) & (points[:, 1] < 0.8)).astype(int)
 
@@ -138,7 +143,8 @@ for row in range(100):
 assert max(changes) > 0.03  # one label in a hundred changes more than three answers in a hundred
 
 # %%
-# PLAYGROUND
+# In the playground of :doc:`the studio </studio>`, choose *Tree* and drag a single point: the regions jump. *Forest*
+# and *Boosting* hardly move.
 #
 # Averages have a smaller variance
 # --------------------------------

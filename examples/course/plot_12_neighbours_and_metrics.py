@@ -38,7 +38,8 @@ assert er.KNNClassifier(5).fit(X, y).score(X, y) < 1.0
 er.plots.slider(lambda k: er.plots.regions(er.KNNClassifier(k).fit(X, y), X, y, resolution=120), k=[1, 2, 3, 5, 15, 45])
 
 # %%
-# PLAYGROUND
+# In the playground of :doc:`the studio </studio>`, choose *Neighbours*, raise *Noise*, and look for the k at which the
+# held-out error is least.
 #
 # Small k follows every row: it overfits. Large k averages over rows that are no longer near: it underfits, and with k
 # = n it says the most frequent class everywhere.

@@ -67,7 +67,8 @@ assert np.all(np.diff([er.KMeans(k, random_state=0).fit(mice).inertia_ for k in 
 er.plots.slider(lambda k: er.plots.voronoi(er.KMeans(k, random_state=0).fit(mice), mice), k=[2, 3, 4, 5, 8])
 
 # %%
-# PLAYGROUND
+# In the playground of :doc:`the studio </studio>`, *k-means* plays its half-steps, *Mixture of Gaussians* its rounds,
+# and *Hierarchical* its merges, on points that you can drag.
 #
 # Behind a kernel
 # ---------------

@@ -83,11 +83,17 @@ assert machines[4].score(cloud, label) > 0.99
 er.plots.slider(lambda width: er.plots.regions(machines[width], cloud, label), width=list(machines))
 
 # %%
-# PLAYGROUND
+# In the playground of :doc:`the studio </studio>`, take the data *XOR*, features *network*, layers ``1``, ``2`` or
+# ``4``, and press play: the border is shown after every few epochs.
 #
 # What each hidden unit sees is a half-plane with a soft edge; the last layer adds them.
 
 er.plots.hidden_units(machines[4], cloud, label)
+
+# %%
+# As a graph: two inputs, four units, one answer. Lines are weights, and everything the machine knows is in them.
+
+er.plots.network(machines[4])
 
 # %%
 # Forward, and backward
@@ -207,17 +213,21 @@ assert sizes == [55, 27, 27, 13, 13, 13, 13, 6]
 # answers, mostly zeros, and most of the rest equal:
 
 picture = images[3].reshape(8, 8)
-laplace = np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]])
-edges = np.array([[np.sum(picture[i : i + 3, j : j + 3] * laplace) for j in range(6)] for i in range(6)])
-filters = er.Network(
-    [er.nets.Conv(1, 3, activation="linear")],
-    shape=(8, 8, 1),
-    weights={"0.weight": laplace[:, :, None, None], "0.bias": np.zeros(1)},
-    freeze=True,
-).fit(images)
-assert np.allclose(filters.transform(images[3:4]).ravel(), edges.ravel(), atol=1e-4)
-dense = np.array([filters.transform(unit[None]).ravel() for unit in np.eye(64)])  # 64 x 36
-assert np.count_nonzero(dense, axis=0).max() == 5
+kinds = np.stack(
+    [
+        [[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]],  # edges: the Laplace filter
+        [[-1.0, -1.0, -1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]],  # brighter below than above
+        [[-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]],  # brighter on the right
+        np.full((3, 3), 1 / 9),  # a blur
+    ]
+)
+layer = er.nets.Conv(4, 3, activation="linear")
+first = {"0.weight": kinds.transpose(1, 2, 0)[:, :, None, :], "0.bias": np.zeros(4)}
+filters = er.Network([layer], shape=(8, 8, 1), weights=first, freeze=True).fit(images)
+edges = np.array([[np.sum(picture[i : i + 3, j : j + 3] * kinds[0]) for j in range(6)] for i in range(6)])
+assert np.allclose(filters.transform(images[3:4]).reshape(6, 6, 4)[:, :, 0], edges, atol=1e-4)
+dense = np.array([filters.transform(unit[None]).reshape(36, 4) for unit in np.eye(64)])  # pixels x places x filters
+assert np.count_nonzero(dense[:, :, 0], axis=0).max() == 5  # of 64
 er.plots.feature_maps(filters, images[3])
 
 # %%

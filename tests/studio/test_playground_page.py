@@ -76,6 +76,18 @@ def test_change_play_link_and_copy(open_page, tmp_path, monkeypatch):
     driver.get(link)
     until(driver, lambda: text(driver, "code") == code)
     assert shown_primal(driver) == proof
+    # A machine that is not known here is none of the link's, and no error.
+    driver.execute_script("location.hash = location.hash.replace('family=equation', 'family=oracle')")
+    until(driver, lambda: text(driver, "code") == 'er.Classifier(loss="hinge", penalty="l2", C=1)')
+    assert "Thin lines" in text(driver, "legend")
+    slide(driver, "control-C", 1)
+    driver.execute_script(
+        "for (const [name, value] of [['loss', 'logistic'], ['features', 'kernel']]) {"
+        "const it = document.getElementById(`control-${name}`);"
+        "it.value = value; it.dispatchEvent(new Event('change')); }"
+    )
+    until(driver, lambda: "logistic" in text(driver, "code") and "kernels" in text(driver, "code"))
+    until(driver, lambda: "Thin lines" not in text(driver, "legend"))  # that are not drawn
     # A mistake in a kernel is a sentence, and the page lives on.
     field = by_id(driver, "control-kernel")
     field.clear()

@@ -199,6 +199,7 @@ def test_runs_are_renamed_compared_and_deleted(page, runs, home):
     by_id(driver, "compare").click()
     until(driver, lambda: "test rows that both have" in text(driver, "view"))
     assert "empirisk score" in text(driver, "view")
+    assert "The first: " in text(driver, "view")  # runs of one table and target have the same name
     is_narrow_enough(driver)
     driver.back()
     until(driver, lambda: driver.find_elements(By.XPATH, row))
@@ -330,6 +331,8 @@ def test_stop_kill_go_on_and_finish(page, home):
         tops.add(driver.execute_script("return document.querySelector('.league thead').getBoundingClientRect().top"))
     assert len(tops) == 1
     assert driver.find_elements(By.CSS_SELECTOR, "#streaming svg path")
+    found = is_told(driver)
+    assert {("button", "Finish now"), ("button", "Stop"), ("table", "The league")} <= found
     run = home / "empirisk-studio" / "runs" / driver.current_url.partition("#run=")[2]
     os.kill(process_of(run), signal.SIGKILL)
     until(driver, lambda: "cut off" in text(driver, "result"))

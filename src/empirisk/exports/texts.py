@@ -8,7 +8,7 @@ says it exactly.
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -114,16 +114,28 @@ def words(x: Symbolic, known: Iterable[str]) -> Symbolic:
     return separated(whole(small, empty(x)))
 
 
+@lru_cache(maxsize=4)
 def _table(alphabet: frozenset[str]) -> tuple[dict[str, str], str]:
     """What becomes of letters that words over an alphabet may come from; and a pattern of other letters of words."""
-    found, others = {"": ""}, []
+    found, others, unknown = {"": ""}, [], _unknown()
     for letter, small in _small().items():
-        kept = "".join(c if c in alphabet else OTHER if _in_word(c) else " " for c in small)
+        kept = unknown[letter] if alphabet.isdisjoint(small) else _known(small, alphabet)
         if kept == OTHER:
             others.append(letter)
         elif kept != " ":
             found[letter] = kept
     return found, one_of(others)
+
+
+def _known(small: str, alphabet: frozenset[str]) -> str:
+    """Letters of an alphabet, what stands for other letters of words, and blanks."""
+    return "".join(c if c in alphabet else OTHER if _in_word(c) else " " for c in small)
+
+
+@cache
+def _unknown() -> dict[str, str]:
+    """Every letter, where no letter of words is known."""
+    return {letter: _known(small, frozenset()) for letter, small in _small().items()}
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import iand
 from typing import Any, cast
 
 import numpy as np
@@ -97,15 +98,17 @@ class BlockedDesign(Design):
         return DenseDesign(np.concatenate(some), self.shift)
 
     def centred(self):
-        def ends(X: Array) -> tuple[Array, Array]:
-            return X.sum(axis=0, dtype=np.float64), np.array([-X.min(axis=0), X.max(axis=0)], float)
+        def sums(X: Array) -> tuple[Array, list[Array]]:
+            return DenseDesign(X).tdot(np.ones(len(X))), [np.array(X[0], float)]
 
-        def both(left: tuple, right: tuple) -> tuple:
-            return left[0] + right[0], np.maximum(left[1], right[1])
-
-        sums, (low, high) = self.place.run(ends, self.rows_there, combine=both)
+        total, firsts = self.place.run(sums, self.rows_there, combine=add)
+        means, first = total / self.shape[0], firsts[0]
         # A constant column is shifted to exact zeros, as in memory.
-        return BlockedDesign(self.rows_there, np.where(-low == high, high, sums / self.shape[0]))
+        near = np.flatnonzero(np.isclose(means, first, rtol=1e-9, atol=0.0) & (np.array(firsts) == first).all(axis=0))
+        if len(near):
+            same = self.place.run(lambda X: (X[:, near] == first[near]).all(axis=0), self.rows_there, combine=iand)
+            means[near[same]] = first[near[same]]
+        return BlockedDesign(self.rows_there, means)
 
     def shifted(self, shift):
         return BlockedDesign(self.rows_there, shift)

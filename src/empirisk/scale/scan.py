@@ -342,7 +342,7 @@ class Ingest:
                 f"The column {worded[0]!r} of {piece.file} holds {frame[worded[0]].dtype}, no numbers; leave it out, "
                 "encode it as numbers, or use empirisk learn, which encodes tables."
             )
-        matrix = np.ascontiguousarray(frame.cast(pl.Float32 if self.single else pl.Float64).to_numpy())
+        matrix = frame.cast(pl.Float32 if self.single else pl.Float64).to_numpy(order="c")
         self._check(piece, matrix)
         return matrix
 

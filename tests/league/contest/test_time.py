@@ -219,7 +219,7 @@ def test_there_is_a_result_however_short_the_time(tmp_path):
     assert all(one.remark == "the time is over before its turn" for one in found.standings[2:])
     assert found.importances == []
     assert found.curve is None
-    assert found.warnings[-1] == "The time given left no room for importances, effects and the learning curve."
+    assert found.warnings[-1] == "The time given left no room for importances, effects and the learning curve. [ER033]"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["soon.model", "soon.report.html"]
 
 
@@ -306,7 +306,7 @@ def test_a_fit_that_would_come_too_late_is_not_the_model(monkeypatch, small_roun
     assert not was_cut(found.model.machine)
     assert found.model.machine.max_time is None
     assert found.model.description["rows"] == 40
-    assert "The model learned from 40 of 400 training rows: give more time for all of them." in found.warnings
+    assert "The model learned from 40 of 400 training rows: give more time for all of them. [ER033]" in found.warnings
     assert time.perf_counter() - begin < 60  # and not the thousand seconds that one fit would take
 
 

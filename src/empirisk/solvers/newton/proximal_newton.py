@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack, solve_triangular
 
 from empirisk.linalg.design import DenseDesign, LocalTerms
 from empirisk.linalg.factor import Cholesky
@@ -32,6 +33,8 @@ SAMPLE_ROWS, SAMPLE_ROWS_PER_WEIGHT = 100_000, 64
 SAMPLE_SHARE, WORTHWHILE = 16, 4
 #: The relative gap to which the sample is solved: it is not all the rows.
 ROUGH = 1e-4
+#: Of columns of size one, the root of the least curvature, and the share of the largest slope that is rounding.
+LEAST_ROOT, LOST = 1e-7, 1e-12
 #: The gap of the model's solution: it is small, so that the last digits cost nothing.
 MODEL_TOL = 1e-13
 #: The share of the promised decrease that a step must bring; halvings until it is given up.
@@ -114,6 +117,28 @@ class ProximalDirection:
     promised: float
 
 
+def _as_least_squares(matrix: Array, gradient: Array) -> tuple[Array, Array]:
+    """A and q with  d'(matrix)d / 2 + gradient'd = |A d + q|^2 / 2 + constant:  as many rows as the matrix has rank.
+
+    A is a pivoted Cholesky factor of the matrix, scaled to unit diagonal. What dependent columns show of the gradient
+    beyond rounding gets the least curvature that steps need to be finite.
+    """
+    diagonal = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    sizes = np.where(diagonal > 0, diagonal, 1.0)
+    factor, pivots, rank, _ = lapack.dpstrf(matrix / sizes / sizes[:, None])
+    order = pivots - 1
+    upper, slopes = np.triu(factor)[:rank], (gradient / sizes)[order]
+    q = solve_triangular(upper[:, :rank], slopes[:rank], trans="T")
+    missed = slopes - upper.T @ q
+    extra = rank + np.flatnonzero(np.abs(missed[rank:]) > LOST * np.abs(slopes).max())
+    rows = np.zeros((rank + max(len(extra), not rank), len(matrix)))
+    rows[:rank, order] = upper
+    rows[rank + np.arange(len(extra)), order[extra]] = LEAST_ROOT
+    offsets = np.zeros(len(rows))
+    offsets[:rank], offsets[rank : rank + len(extra)] = q, missed[extra] / LEAST_ROOT
+    return rows * sizes, offsets
+
+
 FEW_WEIGHTS = Need(f"at most {MOST_WEIGHTS} weights", lambda p: math.prod(p.width) + max(p.classes, 1) <= MOST_WEIGHTS)
 
 
@@ -176,9 +201,9 @@ class ProximalNewtonCourse:
             near = step.promised <= self.watch.tol * self.problem.magnitude(place.primal)
             # Another proof pays where a step has come much nearer since the last one.
             if (near and step.promised <= 0.1 * tried) or stalled:
-                tried = step.promised
-                if self.proofs(self.point(place)):
-                    return self.point(place)
+                tried, point = step.promised, self.point(place)
+                if self.proofs(point):
+                    return point  # this very one: its proof is known, and would be two passes
             before = place.value
             place = self.moved(place, step)
             stalled = stalled + 1 if before - place.value <= ROUNDING * abs(before) else 0
@@ -197,15 +222,16 @@ class ProximalNewtonCourse:
             place = self._round(self.at(w, b))
             left = self.direction(place).promised + place.off
             goal = watch.tol * problem.magnitude(place.primal)
-            if left <= 10 * goal and self.proofs(self.point(place)):
-                return self.point(place)
+            point = self.point(place)
+            if left <= 10 * goal and self.proofs(point):
+                return point
             stalled = 0 if left < 0.9 * lowest else stalled + 1
             lowest = min(left, lowest)
             if stalled > STALL_STEPS + 1:
-                self.proofs(self.point(place))
+                self.proofs(point)
                 watch.status = watch.status or Ending.STALLED
             if watch.must_stop():
-                return self.proofs.best(self.point(place))
+                return self.proofs.best(point)
             centre, w, b = place.kept[0], place.w, place.b
             tau /= SHARPER if place.off > 0.1 * goal else 1.0
 
@@ -287,10 +313,8 @@ class ProximalNewtonCourse:
             return Cholesky(matrix).solve(-(gradient + penalty.gradient(w).ravel()))
         from empirisk.solvers.choose import choose  # which lists this solver
 
-        values, vectors = np.linalg.eigh(matrix)
-        roots = np.sqrt(np.maximum(values, 1e-14 * max(values[-1], np.finfo(float).tiny)))
-        rows = roots[:, None] * vectors.T
-        targets = rows @ w.ravel() - vectors.T @ gradient / roots
+        rows, offsets = _as_least_squares(matrix, gradient)
+        targets = rows @ w.ravel() - offsets
         ones = np.ones(len(rows))
         model = Problem(Squared(), penalty, 0.5, DenseDesign(rows), targets, ones, intercept=False)
         chosen, _ = choose(model)

@@ -89,11 +89,13 @@ function show() {
   draw();
   const answer = view.picture;
   byId("code").textContent = answer?.code ?? "";
+  byId("path-card").hidden ||= !hasPath();  // at once; it comes when it is computed
   equation();
   errors(answer);
   certificate(answer);
   loss(answer);
   byId("described").textContent = described(answer);
+  byId("legend").textContent = [TASK_LEGENDS[state.task], FAMILY_LEGENDS[state.task]?.[state.family], answer?.margins && MARGINS].filter(Boolean).join(" ");
 }
 
 /** The picture in words, for those who do not see it. */
@@ -106,8 +108,8 @@ function described(answer) {
 }
 
 const TASK_LEGENDS = {classes: "Filled points teach, hollow ones are held out.", numbers: "x goes across, the target upwards. Thin lines are residuals; hollow points are held out.", clusters: "Colours are the clusters that the machine finds."};
-const MARGINS = "Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange. Thin lines: the margin, f = ±1.";
-const FAMILY_LEGENDS = {classes: {equation: MARGINS, perceptron: "Orange rings: points at which the last step moved."}, clusters: {kmeans: "Crosses are their means.", mixture: "Crosses are centres, ellipses one and two standard deviations."}};
+const RINGS = "Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange.", MARGINS = "Thin lines: the margin, f = ±1.";
+const FAMILY_LEGENDS = {classes: {equation: RINGS, perceptron: "Orange rings: points at which the last step moved."}, clusters: {kmeans: "Crosses are their means.", mixture: "Crosses are centres, ellipses one and two standard deviations."}};
 const PENALTIES = {l2: "½‖w‖²", l1: "‖w‖₁", elastic_net: "½(‖w‖₁ + ½‖w‖²)", none: "0"};
 function equation() {
   const place = byId("equation"), settings = relevant(), part = (kind, text) => make("b", {class: kind}, text);
@@ -161,9 +163,10 @@ function loss(answer) {
 // --- the path over C --------------------------------------------------------------------------------------------------
 
 let along = null;
+const hasPath = () => state.family === "equation" && setting({name: "features", start: "linear"}) !== "network" && Boolean(view.picture);
 async function path() {
   const card = byId("path-card");
-  card.hidden = state.family !== "equation" || setting({name: "features", start: "linear"}) === "network" || !view.picture;
+  card.hidden = !hasPath();
   if (card.hidden) return;
   try { along = await ask("/playground/path", question()); } catch { card.hidden = true; return; }
   drawPath();
@@ -302,7 +305,6 @@ function controls() {
     return make("label", {class: "slide"}, title, shown, slider, hint);
   }));
   if (active?.startsWith("control-")) byId(active)?.focus();
-  byId("legend").textContent = [TASK_LEGENDS[state.task], FAMILY_LEGENDS[state.task]?.[state.family]].filter(Boolean).join(" ");
 }
 
 function families() {

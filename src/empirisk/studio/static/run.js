@@ -291,7 +291,7 @@ function sameElsewhere(panel, context) {
 export async function compareView(place, pair) {
   const ids = pair.split(","), runs = await Promise.all(ids.map(id => ask(`/runs/${id}`))), found = await ask("/compare", {runs: ids});
   const share = found.what.startsWith("share"), told = value => share ? percent(value) : digits(value, 3), sure = found.low > 0 || found.high < 0;
-  const side = (run, k) => make("div", {class: "card"}, make("h3", {}, make("a", {href: `#run=${run.id}`}, run.name)), make("p", {class: "says"}, told(found.errors[k])), make("p", {class: "soft"}, found.what), make("p", {}, run.summary));
+  const side = (run, k) => make("div", {class: "card"}, make("h3", {}, make("a", {href: `#run=${run.id}`}, run.name)), make("p", {class: "says"}, told(found.errors[k])), make("p", {class: "soft"}, found.what), make("p", {}, run.summary), make("p", {class: "soft"}, `${["The first", "The second"][k]}: ${run.winner.replaceAll("_", " ")}, started ${run.created.slice(0, 16).replace("T", " ")} UTC`));
   const reach = Math.max(Math.abs(found.low), Math.abs(found.high), 1e-12), words = `difference ${told(found.difference)}, 95 % interval ${told(found.low)} to ${told(found.high)}`;
   const verdict = found.difference === 0 ? "both err alike" : `the ${found.difference > 0 ? "second" : "first"} errs less, by ${told(Math.abs(found.difference))}`;
   place.replaceChildren(crumbs(), make("h1", {}, "Two runs side by side"), make("div", {class: "two"}, runs.map(side)),
