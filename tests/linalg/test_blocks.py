@@ -31,3 +31,10 @@ def test_sums_and_outputs(threads):
         over_rows(lambda rows: np.multiply(values[rows], 2, out=out[rows]), len(values), 64)
     assert total == pytest.approx(values.sum(), rel=1e-12)
     np.testing.assert_array_equal(out, 2 * values)
+
+
+def test_the_order_in_threads_is_numpys():
+    random = np.random.default_rng(0)
+    normal = random.normal(size=100_000)
+    for values in (normal, random.integers(0, 5, 100_000) * 1.0, np.zeros(100_000), np.where(normal < 1, 0.0, normal)):
+        np.testing.assert_array_equal(blocks.stable_order(values), np.argsort(values, kind="stable"))
