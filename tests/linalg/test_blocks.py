@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from empirisk.linalg.blocks import BLOCK_BYTES, GROUPS, LARGEST_BLOCK, blocks, groups, over_rows, sum_over_rows
+from empirisk.linalg.blocks import BLOCK_BYTES, GROUPS, LARGEST_BLOCK, blocks, groups, over_rows, stable_order, sum_over_rows
 from empirisk.settings import config
 
 
@@ -37,4 +37,4 @@ def test_the_order_in_threads_is_numpys():
     random = np.random.default_rng(0)
     normal = random.normal(size=100_000)
     for values in (normal, random.integers(0, 5, 100_000) * 1.0, np.zeros(100_000), np.where(normal < 1, 0.0, normal)):
-        np.testing.assert_array_equal(blocks.stable_order(values), np.argsort(values, kind="stable"))
+        np.testing.assert_array_equal(stable_order(values), np.argsort(values, kind="stable"))
