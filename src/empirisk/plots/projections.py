@@ -1,5 +1,7 @@
 """Directions, weights and atoms: as images, and by the variance that each explains."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import ceil, isqrt, sqrt
 from typing import Any
