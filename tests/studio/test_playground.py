@@ -1,7 +1,6 @@
 """The playground's answers: what is computed of a question."""
 
 import base64
-import time
 from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
@@ -171,17 +170,6 @@ def test_the_copied_script_draws_the_same(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.long
-def test_a_redraw_takes_a_tenth_of_a_second():
-    points = dataset("classes", "moons", 300, 0.2, 0)
-    times = []
-    for C in (0.5, 1.0, 2.0, 4.0):  # the first compiles, or reads what was compiled
-        begin = time.perf_counter()
-        question = asked(points=points, C=C, features="kernel")
-        answer(question, fit(question))
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 0.1
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
