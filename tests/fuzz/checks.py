@@ -294,9 +294,8 @@ def _rows_that_count(case: Case, machine: Any) -> np.ndarray:
     if case.machine.features is not None:
         return weights > COUNTING * weights.sum()
     moved = data.plain(case.X).astype(float) - machine.mean_
-    directions = machine.components_[
-        machine.explained_variance_ > VARYING * np.max(machine.explained_variance_, initial=0)
-    ]
+    varying = machine.explained_variance_ > VARYING * np.max(machine.explained_variance_, initial=0)
+    directions = machine.components_[varying]
     off = moved - moved @ directions.T @ directions
     squares, left = (np.sum(part * part, axis=1) for part in (moved, off))
     counts = weights * left > VARYING * np.sum(weights * squares)
