@@ -4,6 +4,7 @@ from pathlib import Path
 
 import empirisk
 from tools import reference
+from tools.gallery import FigureScraper
 
 project = "Empirisk"
 author = "The Empirisk developers"
@@ -14,6 +15,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "tools.mathml",
+    "tools.gallery",
+    "sphinx_gallery.gen_gallery",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -31,10 +34,26 @@ numpydoc_class_members_toctree = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples/course", "../examples/views"],
+    "gallery_dirs": ["course", "gallery"],
+    "filename_pattern": "/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "reference/gallery",
+    "doc_module": ("empirisk",),
+    "image_scrapers": (FigureScraper(),),
+    "ignore_repr_types": "Figure|NoneType",
+    "reset_modules": (),  # views change no setting
+    "write_computation_times": False,
+    "show_signature": False,
+}
+
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "Empirisk"
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_nav_level": 1,
     "navigation_with_keys": False,
@@ -45,7 +64,7 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 
-reference.write(Path(__file__).parent / "reference")  # autosummary lists the files that it reads before any event
+reference.write(Path(__file__).parent)  # autosummary lists the files that it reads before any event
 
 
 def setup(app):

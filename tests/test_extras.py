@@ -130,7 +130,7 @@ def test_the_command_says_what_to_install():
     assert ended.returncode == 1
     assert ended.stderr == (
         "empirisk: The shell needs typer, rich, polars, matplotlib and jinja2; install them with: "
-        "pip install 'empirisk[learn]'.\n"
+        "pip install 'empirisk[learn]'. [ER017]\n"
     )
 
 
@@ -141,4 +141,4 @@ def test_serve_and_studio_say_what_to_install():
         started = [sys.executable, "-c", code, command, *arguments]
         ended = subprocess.run(started, capture_output=True, text=True, check=False)
         sentence = f"empirisk {command} needs starlette and uvicorn; install them with: pip install 'empirisk[serve]'."
-        assert (ended.returncode, ended.stderr) == (1, f"empirisk: {sentence}\n")
+        assert (ended.returncode, ended.stderr) == (1, f"empirisk: {sentence} [ER017]\n")

@@ -37,7 +37,7 @@ def test_every_public_estimator_names_the_parameter_that_was_meant():
         for name in sorted(others - known):
             with pytest.raises(UnknownParameter) as caught:
                 cls(**{name: 1})
-            assert str(caught.value) == f"{cls.__name__} has no parameter {name!r}; {meant(name, known)}."
+            assert str(caught.value) == f"{cls.__name__} has no parameter {name!r}; {meant(name, known)}. [ER016]"
             seen += 1
     assert seen > 500
     with pytest.raises(ValueError, match="KNNRegressor has no parameter 'k'; it is called n_neighbors"):

@@ -56,7 +56,10 @@ def test_a_deprecation_points_at_the_line_of_the_user():
     with warnings.catch_warnings(record=True, action="always") as caught:
         machine = er.BaggingClassifier(n_estimators=2, voting="mean", random_state=0).fit(X, Y)
     assert [(each.category, each.filename) for each in caught] == [(FutureWarning, __file__)]
-    assert str(caught[0].message) == "voting='mean' is understood in versions until 2027-12-31; write voting='soft'."
+    assert (
+        str(caught[0].message)
+        == "voting='mean' is understood in versions until 2027-12-31; write voting='soft'. [ER010]"
+    )
     soft = er.BaggingClassifier(n_estimators=2, voting="soft", random_state=0).fit(X, Y)
     assert np.array_equal(machine.predict_proba(X), soft.predict_proba(X))
 

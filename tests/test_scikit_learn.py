@@ -11,9 +11,11 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -89,3 +91,121 @@ def test_fitted_attributes_have_the_names_and_numbers_of_scikit_learn():
             same = found.shape == wanted.shape and np.allclose(found, wanted, rtol=1e-5, atol=1e-5)
             wrong += [] if same else [(ours, name, found, wanted)]
     assert not wrong
+
+
+#: Machines, and parameters of scikit-learn's that they have by its name.
+PARAMETERS = {
+    "KNNClassifier KNNRegressor": "n_neighbors weights",
+    "TreeClassifier TreeRegressor": "max_depth max_leaf_nodes min_samples_split min_samples_leaf min_impurity_decrease "
+    "ccp_alpha max_features criterion class_weight",
+    "ForestClassifier ForestRegressor": "n_estimators max_leaf_nodes min_samples_split min_weight_fraction_leaf "
+    "max_samples bootstrap oob_score warm_start n_jobs",
+    "BaggingClassifier BaggingRegressor": "estimator n_estimators max_samples max_features oob_score warm_start n_jobs",
+    "BoostingClassifier BoostingRegressor": "learning_rate max_leaf_nodes l2_regularization monotonic_cst "
+    "interaction_cst n_iter_no_change validation_fraction early_stopping subsample warm_start max_bins",
+    "VoteClassifier": "estimators voting weights n_jobs",
+    "AdaBoostClassifier": "estimator n_estimators learning_rate warm_start",
+    "GaussianMixture": "n_components covariance_type reg_covar n_init warm_start",
+    "Hierarchical": "n_clusters linkage distance_threshold",
+    "KMeans": "n_clusters init n_init max_iter",
+    "ElasticNet": "l1_ratio positive",
+    "LeastSquares Ridge Lasso": "positive fit_intercept",
+    "PCA": "n_components whiten",
+}
+#: Pairs of machines whose answers are the same: one in each spelling.
+SPELLED = [
+    (er.SVM(features="rbf"), er.SVM(features="gaussian")),
+    (er.SVM(features="poly"), er.SVM(features="polynomial")),
+    (er.GaussianMixture(2, covariance_type="diag", random_state=0),
+     er.GaussianMixture(2, covariance_type="diagonal", random_state=0)),
+    (er.Regressor(loss="squared_error"), er.Regressor(loss="squared")),
+    (er.BoostingRegressor(loss="absolute_error", n_estimators=3),
+     er.BoostingRegressor(loss="absolute", n_estimators=3)),
+    (er.TreeRegressor(criterion="squared_error"), er.TreeRegressor(criterion="squared")),
+    (er.ForestClassifier(3, criterion="log_loss", random_state=0),
+     er.ForestClassifier(3, criterion="entropy", random_state=0)),
+    (er.ForestClassifier(3, class_weight="balanced_subsample", random_state=0),
+     er.ForestClassifier(3, class_weight="balanced", random_state=0)),
+    (er.Classifier(loss="log_loss", penalty="elasticnet"), er.Classifier(loss="logistic", penalty="elastic_net")),
+    (er.LogisticRegression(penalty=None), er.LogisticRegression(C=np.inf)),
+    (er.SVM(features="gaussian"), er.SVM(features=er.kernels.Gaussian("median"))),
+    (er.SVM(features=er.kernels.Gaussian("scale")),
+     er.SVM(features=er.kernels.Gaussian.from_gamma(1 / (4 * X[50:].var())))),
+    (er.OneClassSVM(), er.OneClassSVM(features=er.kernels.Gaussian("median"))),
+    (er.ForestClassifier(3, max_samples=50, random_state=0), er.ForestClassifier(3, max_samples=0.5, random_state=0)),
+]  # fmt: skip
+
+
+def test_parameters_have_the_names_of_scikit_learn():
+    wrong = []
+    for machines, names in PARAMETERS.items():
+        for machine in machines.split():
+            given = getattr(er, machine)().get_params(deep=False)
+            wrong += [(machine, name) for name in names.split() if name not in given and not _of_classes(machine, name)]
+    assert not wrong
+
+
+def _of_classes(machine, name):
+    """Regressors have no weights of classes, and forests of numbers one criterion."""
+    return machine.endswith("Regressor") and name in ("class_weight", "criterion")
+
+
+def test_values_have_both_spellings():
+    wrong = []
+    for one, other in SPELLED:
+        found = [machine.fit(X[50:], Y[50:]).predict(X[50:]) for machine in (one, other)]
+        wrong += [] if np.allclose(*found) else [one]
+    assert not wrong
+
+
+def test_defaults_that_users_know():
+    assert er.KMeans(n_init="auto", random_state=0).fit(X).cluster_centers_.shape == (8, 4)
+    assert er.PCA().fit(X).components_.shape == (4, 4)
+    vote = er.VoteClassifier([("a", er.SVM()), ("b", er.TreeClassifier())]).set_params(a__C=3.0, b="drop")
+    assert vote.get_params()["a__C"] == 3.0
+    assert list(vote.fit(X, Y).named_estimators_) == ["a"]
+    for machine in (er.LeastSquares, er.Ridge, er.Lasso, er.ElasticNet):
+        assert (machine(positive=True).fit(X, -X[:, 0]).coef_ >= 0).all()
+
+
+def test_importances_of_forests_are_those_of_impurity():
+    forest = er.ForestClassifier(5, random_state=0).fit(X, Y)
+    assert forest.feature_importances_.sum() == pytest.approx(1.0)
+    trees = np.mean([tree.feature_importances_ for tree in forest], axis=0)
+    assert forest.feature_importances_ == pytest.approx(trees)
+    assert forest.oob_importances_.shape == (4,)
+
+
+def test_ensembles_are_lists_of_their_members_and_may_leave_out_what_is_out_of_bag():
+    for machine in (
+        er.ForestClassifier(4),
+        er.BaggingClassifier(n_estimators=4),
+        er.AdaBoostClassifier(n_estimators=4),
+    ):
+        assert machine
+        assert len(machine.fit(X, Y)) == len(list(machine)) == 4
+    for machine in (er.ForestRegressor(4, random_state=0), er.BaggingRegressor(n_estimators=4, random_state=0)):
+        told = machine.fit(X, Y).predict(X)
+        assert machine.oob_score_ > 0
+        machine.set_params(oob_score=False).fit(X, Y)
+        assert not hasattr(machine, "oob_score_")
+        assert np.array_equal(machine.predict(X), told)
+        with pytest.raises(er.errors.EmpiriskError, match="oob_score='yes' must be True or False"):
+            machine.set_params(oob_score="yes").fit(X, Y)
+
+
+def test_single_precision_stays_where_it_does_there():
+    few = X.astype(np.float32)
+    pairs = [
+        (er.LogisticRegression(), LogisticRegression(), "predict_proba"),
+        (er.Ridge(), Ridge(), "predict"),
+        (er.Lasso(), Lasso(alpha=0.1), "predict"),
+        (er.PCA(2), PCA(2), "transform"),
+        (er.KMeans(3, random_state=0), KMeans(3), "transform"),
+        (er.GaussianMixture(2, random_state=0), GaussianMixture(2), "predict_proba"),
+        (er.maps.Nystrom(rank=5), Nystroem(n_components=5), "transform"),
+        (er.maps.Polynomial(2), PolynomialFeatures(2), "transform"),
+    ]
+    for ours, theirs, method in pairs:
+        found, wanted = (getattr(machine.fit(few, Y), method)(few) for machine in (ours, theirs))
+        assert found.dtype == wanted.dtype == np.float32, ours

@@ -54,10 +54,10 @@ def test_endings_are_different_words():
 
 def test_remedies_are_for_endings_and_are_told_with_them():
     assert set(stop.REMEDIES) | set(stop.FUNCTION_REMEDIES) | stop.CUT <= set(words().values())
-    with pytest.warns(ConvergenceWarning, match=r"^It was cut; raise max_time\.$") as told:
+    with pytest.warns(ConvergenceWarning, match=r"^It was cut; raise max_time\. \[ER002\]$") as told:
         assert stop.warn_of(Ending.MAX_TIME, "It was cut")
     assert told[0].filename == __file__
-    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match=r"^It was cut; fit again\.$"):
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match=r"^It was cut; fit again\. \[ER003\]$"):
         assert stop.warn_of(Ending.INTERRUPTED, "It was cut")
     assert stop.warn_of(Ending.INTERRUPTED, "It was cut")  # it is raised, so that a warning would say it twice
 

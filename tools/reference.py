@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import empirisk as er
+from tools import pages as site_pages
 
 #: Title and names of each page, in the order of a reader's questions; what is not named here stands on the last page.
 PAGES = {
@@ -90,10 +91,11 @@ def _members(module: str) -> list[str]:
     return [f"empirisk.{module}.{name}" for name in sorted(listed)]
 
 
-def write(folder: Path) -> None:
+def write(docs: Path) -> None:
     """Write the pages; those that are as they were are left alone, so that Sphinx reads only what has changed."""
+    folder = docs / "reference"
     folder.mkdir(exist_ok=True)
-    contents = "\n   ".join(pages())
+    contents = "\n   ".join([*pages(), "command-line", "../catalogue", "../model-file"])
     _write(folder / "index.rst", f"{_title('Reference')}\n.. toctree::\n   :maxdepth: 1\n\n   {contents}\n")
     for page, (title, names) in pages().items():
         listed = "\n   ".join(names)
@@ -103,6 +105,11 @@ def write(folder: Path) -> None:
     for stale in folder.glob("names/*.rst"):
         if stale.stem not in known:
             stale.unlink()
+    messages, command_line = docs / "messages", docs / "reference" / "command-line.md"
+    messages.mkdir(exist_ok=True)
+    for name, text in site_pages.messages().items():
+        _write(messages / name, text)
+    _write(command_line, site_pages.command_line())
 
 
 def _title(text: str) -> str:
@@ -135,9 +142,11 @@ def _borrowed(value: Any, lines: list[str]) -> list[str]:
     for names, kind, text in _entries(sections["Parameters"]):
         if own := [name for name in names if name in taken]:
             added += [", ".join(own) + kind, *text]
-    added += ["", "Attributes", "----------", *sections.get("Attributes", []), ""]
-    place = lines.index("Examples") if "Examples" in lines else len(lines)
-    return [*lines[:place], *added, *lines[place:]]
+    head, *own_sections = _blocks(lines)
+    own_attributes = [line for title, block in own_sections if title == "Attributes" for line in block[2:] if line]
+    added += ["", "Attributes", "----------", *own_attributes, *sections.get("Attributes", []), ""]
+    rest = [line for title, block in own_sections if title != "Attributes" for line in block]
+    return [*head[1], *added, *rest]
 
 
 def _expanded(lines: list[str], value: Any) -> list[str]:

@@ -11,9 +11,10 @@ from empirisk.dual import feasible
 from empirisk.lazy import lazy
 from empirisk.linalg.namespace import namespace
 from empirisk.linalg.rowspace import RowVector
+from empirisk.messages import coded
 from empirisk.notebook import html
 from empirisk.problem import Array, Point, Problem
-from empirisk.stop import CUT, Ending
+from empirisk.stop import CODES, CUT, Ending
 
 EPSILON = np.finfo(float).eps
 #: Entries of a penalised problem up to which the cancelling of columns is looked for.
@@ -101,7 +102,7 @@ class Certificate:
             "solver": f"{self.solver}: {self.reason}",
             "iterations": f"{self.iterations}",
         }
-        return html(f"Certificate: {self.status}", ["", ""], list(values.items()))
+        return html(coded(CODES.get(self.status, ""), f"Certificate: {self.status}"), ["", ""], list(values.items()))
 
     def __str__(self) -> str:
         clock = f", {self.seconds:.2g} s" if self.seconds == self.seconds else ""  # files of `learn` keep no seconds

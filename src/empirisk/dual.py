@@ -208,8 +208,9 @@ def _is_orthogonal(problem: Problem, u: RowVector) -> bool:
 
 
 def _is_in_cone(problem: Problem, u: RowVector, correlations: Array) -> bool:
-    """Whether A'u >= 0 up to rounding, column by column."""
-    return bool(np.all(correlations >= -ROUNDING * problem.rowspace.norm(u) * problem.design.stored_lengths))
+    """Whether A'u >= 0 up to rounding, column by column and class by class."""
+    allowed = ROUNDING * problem.rowspace.norm(u) * problem.design.stored_lengths
+    return bool(np.all(-allowed <= correlations.T))
 
 
 def _null_space_part(problem: Problem, u: RowVector) -> RowVector:

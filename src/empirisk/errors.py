@@ -9,6 +9,8 @@ from itertools import chain, dropwhile
 from types import FrameType, MappingProxyType
 from typing import Any
 
+from empirisk.messages import coded
+
 __all__ = [
     "EmpiriskError",
     "Interrupted",
@@ -81,17 +83,17 @@ def did_you_mean(name: Any, known: Iterable[str], otherwise: str, cutoff: float 
     return otherwise if close is None else f"did you mean {close!r}?"
 
 
-def warn_unfinished(text: str) -> None:
+def warn_unfinished(text: str, code: str) -> None:
     """A ``ConvergenceWarning`` that points at the line which asked for the fit, however far up it is.
 
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
-    ...     warn_unfinished("it was cut; raise max_time.")
+    ...     warn_unfinished("it was cut; raise max_time.", "ER002")
     >>> str(caught[0].message)
-    'it was cut; raise max_time.'
+    'it was cut; raise max_time. [ER002]'
     """
     from sklearn.exceptions import ConvergenceWarning  # errors alone load nothing
 
-    _warn(text, ConvergenceWarning)
+    _warn(coded(code, text), ConvergenceWarning)
 
 
 def warn_deprecated(what: str, instead: str, until: str) -> None:
@@ -100,9 +102,9 @@ def warn_deprecated(what: str, instead: str, until: str) -> None:
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     warn_deprecated("voting='mean'", "voting='soft'", "2027-12-31")
     >>> str(caught[0].message)
-    "voting='mean' is understood in versions until 2027-12-31; write voting='soft'."
+    "voting='mean' is understood in versions until 2027-12-31; write voting='soft'. [ER010]"
     """
-    _warn(f"{what} is understood in versions until {until}; write {instead}.", FutureWarning)
+    _warn(coded("ER010", f"{what} is understood in versions until {until}; write {instead}."), FutureWarning)
 
 
 def _warn(text: str, kind: type[Warning]) -> None:
@@ -129,9 +131,17 @@ def _package(frame: FrameType) -> str:
 class EmpiriskError(ValueError):
     """Base of every error raised by Empirisk; a ``ValueError``, so scikit-learn tools treat it as bad input."""
 
+    #: Of the page that explains it (`empirisk.messages`); a plain error says all in its sentence.
+    code = ""
+
+    def __str__(self) -> str:
+        return coded(self.code, super().__str__())
+
 
 class TooLarge(EmpiriskError):
     """The computation would need more memory than ``empirisk.config(memory=...)`` allows."""
+
+    code = "ER011"
 
 
 class NotSeparable(EmpiriskError):
@@ -143,6 +153,8 @@ class NotSeparable(EmpiriskError):
         Rows of the training data whose convex hulls meet: the evidence.
     """
 
+    code = "ER012"
+
     def __init__(self, message: str, rows: Any = None):
         super().__init__(message)
         self.rows = rows
@@ -151,21 +163,31 @@ class NotSeparable(EmpiriskError):
 class NotAKernel(EmpiriskError):
     """A Gram matrix is not symmetric positive semidefinite."""
 
+    code = "ER013"
+
 
 class NotWritten(EmpiriskError):
     """A file could not be written: a full disk, a read-only folder, or another run that is writing it."""
+
+    code = "ER014"
 
 
 class Unsuitable(EmpiriskError):
     """Parts that have no meaning together: a loss, penalty, solver or feature map that do not fit."""
 
+    code = "ER015"
+
 
 class UnknownParameter(EmpiriskError, TypeError):
     """A constructor, or ``set_params``, was given a parameter that the estimator does not have."""
 
+    code = "ER016"
+
 
 class MissingExtra(EmpiriskError, ImportError):
     """A part of Empirisk needs packages that are not installed; the message names the line that installs them."""
+
+    code = "ER017"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -189,5 +211,5 @@ class Interrupted(KeyboardInterrupt):
     """
 
     def __init__(self, message: str = "", kept: Any = None):
-        super().__init__(message)
+        super().__init__(coded("ER003", message))
         self.kept = kept

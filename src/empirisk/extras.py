@@ -28,7 +28,7 @@ def need(what: str, extra: str, *packages: str) -> None:
 
     >>> need("A view", "plots", "no_such_package")
     Traceback (most recent call last):
-    empirisk.errors.MissingExtra: A view needs no_such_package; install it with: pip install 'empirisk[plots]'.
+    empirisk.errors.MissingExtra: A view needs no_such_package; install it with: pip install 'empirisk[plots]'. [ER017]
     """
     sentence = missing(what, extra, *packages)
     if sentence is not None:

@@ -175,7 +175,6 @@ FOREIGN: dict[str, dict[str, str]] = {
     "param_grid": {"space": ""},
     "param_distributions": {"space": ""},
     "scoring": {"by": "", "early_stopping": "the loss of the held-out rows decides"},
-    "oob_score": {"bootstrap": "it is always there: oob_score_"},
     "seed": {"random_state": ""},
     "n_jobs": {"": _THREADS},
     "n_threads": {"": _THREADS},
@@ -288,7 +287,7 @@ class Estimator(BaseEstimator):
     >>> er.KNNClassifier(k=3)
     Traceback (most recent call last):
     ...
-    empirisk.errors.UnknownParameter: KNNClassifier has no parameter 'k'; it is called n_neighbors.
+    empirisk.errors.UnknownParameter: KNNClassifier has no parameter 'k'; it is called n_neighbors. [ER016]
     """
 
     __signature__ = _ConstructorSignature()

@@ -6,6 +6,8 @@ from html import escape
 from pathlib import Path
 from tempfile import mkdtemp
 
+from empirisk.messages import linked, notes
+
 HEIGHT = 720  # pixels of a page inside a notebook: about a screen
 
 
@@ -45,5 +47,6 @@ def html(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], sentenc
     """
     heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    after = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-    return f"<b>{escape(title)}</b><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{after}"
+    said = list(sentences)
+    after = "".join(f"<p>{linked(sentence)}</p>" for sentence in said) + notes([title, *said])
+    return f"<b>{linked(title)}</b><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{after}"

@@ -78,7 +78,17 @@ REMEDIES = {
     Ending.UNATTAINED: "no minimiser exists, as larger weights fit targets of zero ever better: use a penalty",
     Ending.NOT_FINITE: "lower the network's rate, or scale the columns",
 }
-#: The same of a function that a user minimises, which has no columns.
+#: The pages of the endings that have remedies, in `empirisk.messages`.
+CODES = {
+    Ending.MAX_ITER: "ER001",
+    Ending.MAX_TIME: "ER002",
+    Ending.INTERRUPTED: "ER003",
+    Ending.STALLED: "ER004",
+    Ending.SEPARABLE: "ER005",
+    Ending.UNATTAINED: "ER006",
+    Ending.NOT_FINITE: "ER007",
+}
+#: What to do about the endings of a function that a user minimises, which has no columns.
 FUNCTION_REMEDIES = REMEDIES | {
     Ending.MAX_ITER: "raise max_iter or tol, or try method='bfgs'",
     Ending.INTERRUPTED: "begin again at x to go on",
@@ -96,7 +106,7 @@ def warn_of(ending: str, sentence: str, remedies: Mapping[str, str] = REMEDIES) 
     """
     told = ending in remedies
     if told and not (ending == Ending.INTERRUPTED and settings().interrupt == "raise"):
-        warn_unfinished(f"{sentence}; {remedies[ending]}.")
+        warn_unfinished(f"{sentence}; {remedies[ending]}.", CODES.get(ending, CODES[Ending.MAX_ITER]))
     return told
 
 

@@ -331,3 +331,18 @@ def test_gram_matrices_are_cut_in_rows_and_columns():
     )
     found = er.selection.search(machine, {"C": [0.1, 1.0]}, gram, LABELS, cv=KFold(4))
     assert found.cv_results_["mean_test_score"][1] == pytest.approx(expected.mean())
+
+
+def test_graphs_and_samples_of_different_sizes_are_items():
+    random = np.random.default_rng(0)
+    rings = [([(k, (k + 1) % size) for k in range(size)], None) for size in random.integers(4, 8, 20)]
+    paths = [([(k, k + 1) for k in range(size)], None) for size in random.integers(4, 8, 20)]
+    narrow, broad = ([random.normal(0, scale, (size, 2)) for size in range(5, 25)] for scale in (1.0, 5.0))
+    known = [([mean], [[1.0]]) for mean in (0.0, 5.0) for _ in range(20)]
+    y = np.repeat(["one", "other"], 20)
+    for kernel, X in [
+        (er.kernels.WeisfeilerLehman(1), rings + paths),
+        (er.kernels.MeanEmbedding(), narrow + broad),
+        (er.kernels.ExpectedLikelihood(), known),
+    ]:
+        assert er.evaluate(er.SVM(features=kernel), X, y).score.value > 0.9

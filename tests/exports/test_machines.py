@@ -17,6 +17,7 @@ from empirisk.exports.rows import rows_for
 from empirisk.exports.scikit_learn_trees import scikit_learn_trees
 from empirisk.exports.write import _outputs, graph_of, run_onnx
 from tests.exports.cases import CASES, NEW, OTHERS, X, Y, name_of
+from tests.files.subjects import subjects
 
 #: What the exported numbers may differ by, relative to those above one.
 DIGITS = 1e-9
@@ -128,6 +129,12 @@ def test_what_cannot_be_exported_is_refused_by_name(machine, words, tmp_path):
     with pytest.raises(Unsuitable, match=words):
         er.export(model, tmp_path / "model.onnx", X)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_kernels_on_strings_of_a_table_are_refused(tmp_path):
+    model, _ = subjects()["spelled"]()
+    with pytest.raises(Unsuitable, match="kernels on strings"):
+        er.export(model, tmp_path / "model.onnx")
 
 
 def test_endings(tmp_path):

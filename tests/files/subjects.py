@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
 )
 
 import empirisk as er
+from empirisk.kernels.strings import Spelled
 from empirisk.maps.recipes import BoxCox, Logarithm
 from empirisk.tables.spread import learn_spread
 from tests import catalog, kernel_catalog
@@ -102,13 +103,14 @@ def series() -> tuple[Any, Any]:
     return model, pl.DataFrame({"day": days[:5] + 72, "x": np.zeros(5)})
 
 
-def cells(values: list[str], estimator: Any, **more: Any) -> Subject:
+def cells(values: list[str], estimator: Any, letters: bool = False, **more: Any) -> Subject:
     """A model of a table with one column, about two classes."""
 
     def build() -> tuple[Any, Any]:
         frame = pl.DataFrame({"x": values, "y": (["yes", "no", "yes", "no", "no"] * len(values))[: len(values)]})
         target, schema = er.tables.Target.of(frame, "y"), er.tables.understand(frame, without=["y"])
-        pipeline = make_pipeline(er.tables.TableEncoder(schema), clone(estimator)).fit(frame, target.values(frame))
+        encoder = er.tables.TableEncoder(schema, letters=letters)
+        pipeline = make_pipeline(encoder, clone(estimator)).fit(frame, target.values(frame))
         return er.tables.TableModel(schema, pipeline, target, **more), frame.drop("y").head(5)
 
     return build
@@ -259,6 +261,7 @@ def subjects() -> dict[str, Subject]:
         "table": table,
         "series": series,
         "several values in a cell": cells(["a;b", "b", "a;b;c", "c", ""] * 8, er.NearestCentroid()),
+        "spelled": cells(sequences(), er.SVM(features=Spelled(er.kernels.Spectrum(2)).on(slice(0, 8))), letters=True),
         "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
         "spread": with_spread,
         "learned classes": learned("iris", "species", "tree", "centroid"),

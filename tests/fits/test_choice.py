@@ -140,3 +140,8 @@ def test_l1_behind_a_kernel_is_refused_where_C_is_chosen_too():
         machine = er.Regressor(loss="squared", penalty="l1", C=C, features=er.kernels.Gaussian())
         with pytest.raises(er.errors.EmpiriskError, match="kernel"):
             machine.fit(X, X[:, 0])
+
+
+def test_a_choice_is_shown_in_one_line():
+    machine = er.Ridge(C="loo", Cs=[0.1, 1.0, 10.0]).fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
+    assert repr(machine.choice_) == "Choice(10 of 3 values from 0.1 to 10, best)"

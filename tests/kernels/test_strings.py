@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from empirisk.errors import EmpiriskError
-from empirisk.kernels import Spectrum, Subsequence, strings
+from empirisk.kernels import Linear, Spectrum, Subsequence, strings
 from empirisk.kernels.items import size
 from tests.kernel_catalog import words
 from tests.kernels import naive_kernels as naive
@@ -47,6 +47,19 @@ def test_the_option_and_the_method_normalise_alike(kind):
     assert np.array_equal(K, K.T)
     assert set(np.diag(K)) == {0.0, 1.0}  # words too short to hold anything are similar to nothing
     np.testing.assert_array_equal(kind(2, normalise=True).diagonal(X), np.diag(K))
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(3, normalise=True)], ids=repr)
+def test_rows_that_spell_strings_are_compared_as_these_beside_numbers(kernel):
+    rows = np.zeros((len(X), 9))
+    for row, word in zip(rows, X, strict=True):
+        row[: len(word)] = [ord(letter) for letter in word]
+    np.testing.assert_array_equal(strings.Spelled(kernel)(rows), kernel(X))
+    numbers = np.random.default_rng(0).normal(size=(len(X), 2))
+    both = strings.Spelled(kernel).on(slice(0, 9)) + 0.5 * Linear().on([9, 10])
+    np.testing.assert_allclose(both(np.hstack([rows, numbers])), kernel(X) + 0.5 * numbers @ numbers.T, rtol=1e-12)
+    odd = [[97.0, -3.0, 98.0, 1e9, 0xD800, 99.0]]  # what stands for no letter is left out
+    np.testing.assert_array_equal(strings.Spelled(kernel)(odd), kernel(["abc"]))
 
 
 @pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2), Spectrum(2, normalise=True)], ids=repr)

@@ -18,6 +18,8 @@ random = np.random.default_rng(0)
     [
         (random.integers(0, 73, 1500), "regression"),  # months
         (random.poisson(4, 2000) + random.poisson(9, 2000), "regression"),
+        (random.poisson(1.2, 3000), "regression"),  # claims: the largest numbers are met seldom
+        (random.integers(1, 7, 60_000) ** 2, "classification"),
         (np.arange(2600) % 26 + 1, "classification"),  # letters
         (np.arange(300) % 10, "classification"),
     ],

@@ -1,6 +1,7 @@
 """Small made-up tables, each of which once led to a result that people would not trust."""
 
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -88,6 +89,9 @@ def test_the_headline_of_a_rare_event_counts_hits_among_the_highest_scores(fault
 def test_a_rare_event_is_named_by_default(faults, tmp_path):
     assert faults.test.threshold is not None
     assert (faults.test.predictions == "yes").any()
+    least = f"{faults.test.threshold[1]:.2g}"
+    assert f"that it calls yes (from a probability of {least} on)" in faults.summary()
+    assert f"yes is named where its probability is {least} or more" in faults.report().page
     new = events(2000, 1)
     said, shares = faults.predict(new), faults.predict_proba(new)[:, 1]
     assert np.array_equal(said == "yes", shares >= faults.test.threshold[1])
@@ -164,6 +168,36 @@ def test_sequences_are_learned_from():
     assert er.tables.understand({"x": people})["x"].kind == "identifier"
 
 
+def test_kernels_on_strings_compete_where_there_are_sequences(tmp_path):
+    """A motif with a gap at any place: no letter at its place, and no short piece tells."""
+    draw = np.random.default_rng(3)
+    rows, y = draw.choice(list("ACGT"), (240, 24)), draw.random(240) < 0.5
+    for row in np.flatnonzero(y):
+        place = draw.integers(0, 15)
+        rows[row, place : place + 9 : 2] = list("GATTC")
+    table = {"dna": ["".join(row) for row in rows], "x": draw.normal(size=240), "y": np.where(y, "+", "-")}
+    found = er.learn(table, "y", machines=["string_kernel"], folds=3, out=tmp_path / "dna")
+    (entry,) = (one for one in found.standings if one.name == "string_kernel")
+    assert entry.state == "done"
+    assert "Spelled" in repr(entry.machine)
+    assert [column.name for column in found.model.schema.used] == ["dna", "x"]
+    assert {name for name, *_ in found.importances} == {"dna", "x"}
+    new = [{"dna": "ACGTACGTACGTACGTACGTACGT", "x": 0.0}, {"dna": "AC", "x": None}, {"dna": None, "x": 1.0}]
+    new += [{"dna": "ä" * 2000, "x": 1.0}]
+    assert er.load(tmp_path / "dna.model").predict(new).tolist() == found.predict(new).tolist()
+    (out,) = (one for one in er.learn("iris", machines=["string_kernel"]).standings if one.name == "string_kernel")
+    assert out.remark == "it is for tables with sequences"
+
+
+def test_a_number_is_learned_from_sequences_by_kernels_on_strings():
+    draw = np.random.default_rng(4)
+    rows = ["".join(draw.choice(list("ACGT"), draw.integers(8, 16))) for _ in range(150)]
+    y = [row.count("AC") - row.count("GT") + 0.1 * draw.normal() for row in rows]
+    found = er.learn({"dna": rows, "y": y}, "y", machines=["string_kernel"], folds=2)
+    assert found.winner == "string_kernel"
+    assert np.mean((found.test.predictions - found.test.truth) ** 2) < 0.5 * np.var(found.test.truth)
+
+
 # --- reading and serving -------------------------------------------------------------------------------------------
 
 
@@ -188,6 +222,35 @@ def test_a_title_above_the_header_is_left_out(tmp_path):
     path.write_text("Sales of May 2024\n\nday;shop;amount\n1;a;3,5\n2;b;4\n3;b;4\n")
     assert er.tables.read(path).columns == ["day", "shop", "amount"]
     assert without_title(b"note\nhello, you\nwell, well\nyes, no\n").startswith(b"note")  # one column of texts
+    # A comma in the title does not make it the header, and a header that is too short stays one.
+    path.write_text("Sales of May, all shops\n\nday;shop;amount\n1;a;3,5\n2;b;4,5\n3;b;4,0\n")
+    assert er.tables.read(path).columns == ["day", "shop", "amount"]
+    assert without_title(b"a,b\n1,2,3\n4,5,6\n7,8,9\n").startswith(b"a,b")
+
+
+def test_readings_in_lists_of_one_length_are_columns(tmp_path):
+    waves = random.normal(size=(200, 3))
+    table = pl.DataFrame({"wave": waves.tolist(), "of": [[1] * (k % 3) for k in range(200)], "up": waves.sum(1) > 0})
+    table.write_parquet(tmp_path / "waves.parquet")
+    found = er.learn(tmp_path / "waves.parquet", "up", machines=["logistic"])
+    assert [column.name for column in found.plan.schema.used] == ["wave 1", "wave 2", "wave 3"]
+    assert found.test.scores[0].value > 0.9
+    new = table.drop("up")
+    assert found.predict(new).tolist() == found.predict(new.rows(named=True)).tolist()
+
+
+def test_a_rare_class_is_ranked_and_told_where_there_are_no_probabilities():
+    x = random.normal(size=4000)
+    table = pl.DataFrame({"x": x, "y": np.where(x + random.normal(0, 0.5, 4000) > 3.2, "hit", "no")})
+    found = er.learn(table, "y", machines=["svm"])
+    assert 0 < (table["y"] == "hit").mean() < 0.01
+    bare = replace(found, test=replace(found.test, probabilities=None, decisions=found.test.probabilities[:, 1]))
+    assert bare.summary().split(";")[0] == found.summary().split(";")[0]  # the same rows come first
+    assert "that it scores highest" in bare.summary()
+    unscored = replace(bare, test=replace(bare.test, decisions=None)).summary()
+    assert "model tells who is hit by name alone" in unscored
+    (told,) = (line for line in found.warnings if "average precision decides" in line)
+    assert "0.0%" not in told
 
 
 def test_no_lock_is_suggested_as_a_table(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from empirisk.penalties import L1, L2, ElasticNet, NoPenalty
 from empirisk.penalties.norms import Norms
 from tests import naive
-from tests.catalog import NORMS, PENALTIES
+from tests.catalog import NORMS, PENALTIES, POSITIVE
 
 pytestmark = pytest.mark.row("E3")
 every_separable = pytest.mark.parametrize("penalty", [one for one in PENALTIES if one.separable], ids=repr)
@@ -148,3 +148,8 @@ def test_critical_C_is_where_zero_stops_being_optimal(penalty):
     assert critical == pytest.approx(penalty.l1 / 2.5, rel=1e-15)
     assert penalty.critical_C(np.zeros(3)) == np.inf
     assert penalty.critical_C(gradient.reshape(3, 1)) == critical
+
+
+def test_the_critical_C_of_gradients_without_digits_warns_of_nothing():
+    for penalty in (*POSITIVE[1:], L1(), ElasticNet()):
+        assert penalty.critical_C(np.full(2, -5e-324)) == np.inf

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import runpy
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -25,6 +26,7 @@ CHANCES = 1 / (1 + np.exp(-X[:, 0]))
 SCORES = np.array([[0.9, 0.8], [0.95, 0.85], [1.0, 0.9]])
 
 VIEWS = {
+    "box_cox": lambda **to: er.plots.box_cox(**to),
     "calibration": lambda **to: er.plots.calibration(Y, CHANCES, **to),
     "coefficients": lambda **to: er.plots.coefficients([0.1, 1.0], [[0.0, 1.0], [2.0, 3.0]], **to),
     "confusion": lambda **to: er.plots.confusion(Y, Y[::-1], **to),
@@ -32,10 +34,13 @@ VIEWS = {
     "dendrogram": lambda **to: er.plots.dendrogram(er.Hierarchical().fit(X), **to),
     "density": lambda **to: er.plots.density(er.GaussianDensity().fit(X), X, **to),
     "descent": lambda **to: er.plots.descent(er.LogisticRegression(), X, Y, **to),
+    "folds": lambda **to: er.plots.folds(3, X, Y, **to),
     "gains": lambda **to: er.plots.gains(Y, CHANCES, **to),
     "gram": lambda **to: er.plots.gram(X @ X.T, y=Y, **to),
     "history": lambda **to: er.plots.history(er.LogisticRegression().fit(X, Y), **to),
+    "impurities": lambda **to: er.plots.impurities(**to),
     "importance": lambda **to: er.plots.importance([0.1, 0.2], **to),
+    "kernels": lambda **to: er.plots.kernels(**to),
     "metric": lambda **to: er.plots.metric(er.LearnedKernel().fit(X), **to),
     "learning_curve": lambda **to: er.plots.learning_curve([1, 2, 3], SCORES, SCORES - 0.1, **to),
     "lift": lambda **to: er.plots.lift(Y, CHANCES, **to),
@@ -43,6 +48,7 @@ VIEWS = {
     "luck": lambda **to: er.plots.luck(2, 20, **to),
     "margins": lambda **to: er.plots.margins(er.SVM().fit(X, Y), X, Y, **to),
     "outliers": lambda **to: er.plots.outliers(er.OneClassSVM(0.2).fit(X), X, **to),
+    "projection": lambda **to: er.plots.projection(er.PCA(2).fit(X), X, Y, **to),
     "precision_at_k": lambda **to: er.plots.precision_at_k(Y, CHANCES, **to),
     "precision_recall": lambda **to: er.plots.precision_recall(Y, CHANCES, threshold=0.5, **to),
     "regions": lambda **to: er.plots.regions(er.SVM().fit(X, Y), X, Y, resolution=20, **to),
@@ -57,8 +63,19 @@ VIEWS = {
 }
 TWO = {"residuals", "history"}
 #: Pages of many pictures, and what is no picture; tests of their own are beside.
-PAGES = {"activations", "feature_maps", "filters", "hidden_units", "images", "tangent", "tickets", "training", "widths"}
-OTHERS = {"additive", "shapes", "animate", "to_svg", "tree"} | PAGES
+PAGES = {
+    "activations",
+    "feature_maps",
+    "filters",
+    "hidden_units",
+    "images",
+    "network",
+    "tangent",
+    "tickets",
+    "training",
+    "widths",
+}
+OTHERS = {"additive", "shapes", "animate", "slider", "to_svg", "tree"} | PAGES
 
 
 def test_every_view_is_here():
@@ -121,14 +138,21 @@ def test_two_figures_share_no_id():
     assert one.isdisjoint(other)
 
 
-def test_the_code_in_the_docs_runs_and_shows_every_view(tmp_path, monkeypatch):
-    text = (Path(__file__).parents[2] / "docs" / "plots.md").read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        exec(block, names)
-    assert {file.name for file in tmp_path.iterdir()} == {"ascent.gif", "means.gif", "rounds.html"}
+GALLERY = sorted((Path(__file__).parents[2] / "examples" / "views").rglob("plot_*.py"))
+
+
+def test_the_gallery_shows_every_view():
+    text = " ".join(script.read_text(encoding="utf-8") for script in GALLERY)
     assert set(re.findall(r"er\.plots\.(\w+)\(", text)) == set(er.plots.__all__)
+
+
+@pytest.mark.parametrize("section", sorted({script.parent.name for script in GALLERY}))
+def test_the_gallery_runs(section, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for script in GALLERY:
+        if script.parent.name == section:
+            runpy.run_path(str(script))
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_needs_a_window_and_names_stay_functions():
@@ -160,11 +184,12 @@ def test_every_view_takes_axes_and_returns_a_figure():
         assert signature.return_annotation is Figure
 
 
-# Linear RGB as seen by people without the cones for long or for middle waves (Machado, Oliveira and Fernandes 2009).
+# Linear RGB as seen by people without the cones for long, middle or short waves (Machado, Oliveira, Fernandes 2009).
 BLINDNESS = {
     "normal": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
 
 
@@ -179,7 +204,7 @@ def lab(colour):
 
 @pytest.mark.parametrize("eyes", BLINDNESS)
 def test_the_first_colours_can_be_told_apart_by_all(eyes):
-    linear = [((np.array(to_rgb(c)) + 0.055) / 1.055) ** 2.4 for c in style.PALETTE[:4]]
+    linear = [((np.array(to_rgb(c)) + 0.055) / 1.055) ** 2.4 for c in style.PALETTE[:8]]
     seen = [lab(np.asarray(BLINDNESS[eyes]) @ colour) for colour in linear]
     apart = [np.linalg.norm(a - b) for k, a in enumerate(seen) for b in seen[:k]]
     assert min(apart) > 15

@@ -17,8 +17,9 @@ from empirisk import formats, plots
 from empirisk.league.unsupervised import describe
 from empirisk.plots import histograms
 from empirisk.plots import report as views
-from empirisk.report import machine, unsupervised, verdict
+from empirisk.report import data, machine, unsupervised, verdict
 from empirisk.report.page import page as page_of
+from empirisk.tables.kinds import KINDS
 from tests.browser import browsing
 
 RANDOM = np.random.default_rng(0)
@@ -106,6 +107,22 @@ def test_where_it_comes_from(learned, numbers, folder):
         assert held in text
 
 
+#: Words of usual length in the heads of rows that are on two lines.
+BROKEN_WORDS = """
+return [...document.querySelectorAll("tbody th")].flatMap(cell => {
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
+  for (let node = walk.nextNode(); node; node = walk.nextNode())
+    for (const word of node.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map(r => Math.round(r.top)));
+      if (word[0].length <= 16 && lines.size > 1) found.push(word[0]);
+    }
+  return found;
+});
+"""
+
+
 @pytest.mark.parametrize("name", ["cells", "tree"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_sticks_out_on_a_phone_or_a_desk(browser, learned, grown, folder, name, width):
@@ -115,8 +132,10 @@ def test_nothing_sticks_out_on_a_phone_or_a_desk(browser, learned, grown, folder
     )
     opened(browser, folder, name)
     page = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+    broken = browser.execute_script(BROKEN_WORDS)
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert page[0] <= page[1]
+    assert broken == []
 
 
 CONTRAST = """
@@ -382,6 +401,12 @@ def test_a_report_without_pictures_does_not_load_what_draws():
     pictures, drawn = child.stdout.split()
     assert int(pictures) > 5
     assert drawn == "False"
+
+
+def test_bars_of_a_small_histogram_hold_as_many_whole_numbers_each():
+    for width, values in ((1, range(12)), (2, range(24))):
+        bars = data.spark_counts(pl.Series("visits", [*values] * 3), KINDS["number"])
+        assert bars.tolist() == [3 * width] * 12
 
 
 def test_a_histogram_has_no_room_beside_its_numbers():

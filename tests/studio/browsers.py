@@ -19,6 +19,40 @@ def until(driver, condition):
     return WebDriverWait(driver, SECONDS, 0.05, ignored).until(lambda _: condition())
 
 
+#: Counts the questions of a page that are on their way; an answer is given to the page when all of it is there.
+COUNTED = """
+window.asked = 0;
+const ask = window.fetch;
+window.fetch = async (...given) => {
+  window.asked += 1;
+  try {
+    const reply = await ask(...given);
+    await reply.clone().arrayBuffer();
+    return reply;
+  } finally { window.asked -= 1; }
+};
+"""
+CALM = """
+let frames = 0;
+const look = () => {
+  frames = window.asked ? 0 : frames + 1;
+  frames > 3 ? arguments[0]() : requestAnimationFrame(look);
+};
+look();
+"""
+
+
+def count_questions(driver):
+    """Let every page that is opened from now on count its questions; see `calm`."""
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTED})
+    driver.set_script_timeout(SECONDS)
+
+
+def calm(driver):
+    """Wait until the page has drawn all that it has asked for: nothing is replaced while it is looked at."""
+    driver.execute_async_script(CALM)
+
+
 def text(driver, name):
     return driver.find_element(By.ID, name).text
 
@@ -48,13 +82,15 @@ def is_clean(driver, address, expected=()):
 
 def is_narrow_enough(driver):
     """Nothing is wider than the page."""
+    calm(driver)
     wide = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert wide[0] <= wide[1], wide
 
 
 #: Texts that stand out too little from the ground behind them, whose layers are laid over one another.
 FAINT = """
-const pen = Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d");
+const dot = Object.assign(document.createElement("canvas"), {width: 1, height: 1});
+const pen = dot.getContext("2d", {willReadFrequently: true});
 const read = colour => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
   return [...pen.getImageData(0, 0, 1, 1).data].map(v => v / 255); };
 const over = (top, below) => below.map((v, k) => k === 3 ? 1 : top[k] * top[3] + v * (1 - top[3]));
@@ -76,6 +112,7 @@ return [...document.querySelectorAll("body *")].filter(it => shown(it) && writte
 
 def is_legible(driver):
     """All letters stand out from their ground, by day and by night, as the accessibility guidelines (WCAG, AA) ask."""
+    calm(driver)
     for dark in (False, True):
         sized(driver, 1300, 900, dark)
         faint = driver.execute_script(FAINT)
@@ -111,6 +148,7 @@ return [place, style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >
 
 def walk_by_tab(driver):
     """Press Tab through the page: everything usable is reached, is on the screen, and shows that it has the focus."""
+    calm(driver)
     count = driver.execute_script(REACHED)
     driver.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
     reached, poor = set(), []
@@ -136,8 +174,8 @@ NAMED_ROLES = """
 
 def is_told(driver):
     """What a screen reader is given, as (role, name): a main part, one title, no control or picture without a name."""
-    nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    shown = [node for node in nodes if not node.get("ignored")]
+    calm(driver)
+    shown = until(driver, lambda: tree(driver))
     found = [(told(node, "role"), told(node, "name")) for node in shown]
     assert [role for role, name in found if role in NAMED_ROLES.split() and not name.strip()] == []
     roles = [role for role, _ in found]
@@ -146,6 +184,13 @@ def is_told(driver):
     levels = [prop["value"]["value"] for node in headings for prop in node["properties"] if prop["name"] == "level"]
     assert levels.count(1) == 1
     return set(found)
+
+
+def tree(driver):
+    """The nodes of the accessibility tree; none while the browser is still making it."""
+    nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    shown = [node for node in nodes if not node.get("ignored")]
+    return shown if any(told(node, "role") == "main" for node in shown) else []
 
 
 def told(node, what):

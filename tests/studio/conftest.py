@@ -3,6 +3,7 @@
 import pytest
 
 from tests.browser import browsing
+from tests.studio.browsers import count_questions
 from tests.studio.studios import running
 
 
@@ -17,5 +18,6 @@ def page(tmp_path_factory, home):
     """A browser that has entered a studio, and the address of the studio."""
     profile = tmp_path_factory.mktemp("profile")
     with running(home) as (port, announced), browsing(profile, logged=True) as driver:
+        count_questions(driver)
         driver.get(announced[0])
         yield driver, f"http://127.0.0.1:{port}"

@@ -56,13 +56,13 @@ def enter(studio):
     return {"Cookie": headers["set-cookie"].partition(";")[0]}
 
 
-def learned_runs(parent, data="tickets", target="escalated"):
-    """Two runs on one table that are over; made here, without the start of two processes and without pictures."""
+def learned_runs(parent, data="tickets", target="escalated", machines=("logistic", "tree")):
+    """Runs on one table that are over; made here, without the start of processes and without pictures."""
     folder, found = StudioFolder(parent), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job, "obey", lambda job: None)
         patch.setattr("empirisk.report.page.page", lambda learned, file: f"report of {learned.name}")
-        for machine in ("logistic", "tree"):
+        for machine in machines:
             request = {"data": data, "target": target, "machines": [machine]}
             made = folder.new_run({"name": machine, "table": data, "request": request})
             job.work(made)

@@ -5,6 +5,7 @@ from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from empirisk.studio.playground.address import PORT, link
 from empirisk.studio.playground.points import DATASETS
 from tests.studio.browsers import (
     by_id,
@@ -76,6 +77,18 @@ def test_change_play_link_and_copy(open_page, tmp_path, monkeypatch):
     driver.get(link)
     until(driver, lambda: text(driver, "code") == code)
     assert shown_primal(driver) == proof
+    # A machine that is not known here is none of the link's, and no error.
+    driver.execute_script("location.hash = location.hash.replace('family=equation', 'family=oracle')")
+    until(driver, lambda: text(driver, "code") == 'er.Classifier(loss="hinge", penalty="l2", C=1)')
+    assert "Thin lines" in text(driver, "legend")
+    slide(driver, "control-C", 1)
+    driver.execute_script(
+        "for (const [name, value] of [['loss', 'logistic'], ['features', 'kernel']]) {"
+        "const it = document.getElementById(`control-${name}`);"
+        "it.value = value; it.dispatchEvent(new Event('change')); }"
+    )
+    until(driver, lambda: "logistic" in text(driver, "code") and "kernels" in text(driver, "code"))
+    until(driver, lambda: "Thin lines" not in text(driver, "legend"))  # that are not drawn
     # A mistake in a kernel is a sentence, and the page lives on.
     field = by_id(driver, "control-kernel")
     field.clear()
@@ -178,3 +191,15 @@ def test_data_sets_and_noise(open_page):
     until(driver, lambda: points(driver) != mine)
     slide(driver, "noise", 0)
     until(driver, lambda: points(driver) == mine)
+
+
+def test_links_of_the_documentation_open_their_points_and_machine(open_page):
+    driver, address = open_page
+    X, y = [[-1.5, 0.25], [-1.0, 0.0], [1.0, 0.5], [1.5, -2.0]], ["left", "left", "right", "right"]
+    led = link(X, y, loss="logistic", C=10.0, features="kernel", kernel="Gaussian(0.5)").address
+    driver.get("about:blank")
+    driver.get(led.replace(f"http://127.0.0.1:{PORT}", address))
+    code = until(driver, lambda: "er.kernels.Gaussian(0.5)" in text(driver, "code") and text(driver, "code"))
+    assert 'loss="logistic"' in code
+    assert "C=10" in code
+    assert "4 points" in until(driver, lambda: text(driver, "described"))

@@ -21,7 +21,7 @@ from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
 from empirisk.studio.workbench.folder import StudioFolder
 from empirisk.studio.workbench.kept import KeptRows
-from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines
+from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines, row_lines
 from empirisk.studio.workbench.opening import open_source
 from empirisk.studio.workbench.results import compare, open_run
 from empirisk.studio.workbench.runs import NO_ROOM, Runs
@@ -40,13 +40,16 @@ class Visitor:
         """The answer as JSON, which must be good."""
         status, _, text = ask(self.port, path, self.cookie, body)
         assert status == 200, text
-        return json.loads(text)
+        found = json.loads(text)
+        assert "error" not in found, found
+        return found
 
     def refused(self, path, body=None):
-        """The status and the sentence of a refusal."""
+        """What HTTP would call a refusal, and its sentence; the status of the response is one that no console lists."""
         status, _, text = ask(self.port, path, self.cookie, body)
-        assert status >= 400
-        return status, json.loads(text)["error"]
+        assert status == 200
+        found = json.loads(text)
+        return found["status"], found["error"]
 
     def over(self, run, seconds=90):
         """Wait for the end of a run."""
@@ -93,8 +96,8 @@ def test_a_dropped_table_is_understood_and_corrected(visitor):
     assert notes["lines"]["shell"].startswith(start)
     assert ["tree", "Pruned tree"] in notes["machines"]
     assert ["roc_auc", "area under the ROC"] in notes["metrics"]
-    wrong = visitor.ask("/table/notes", {"name": name, "options": {"target": "label", "test": 5}})
-    assert "between 0 and 1" in wrong["error"]
+    wrong = {"name": name, "options": {"target": "label", "test": 5}}
+    assert "between 0 and 1" in visitor.refused("/table/notes", wrong)[1]
     visitor.ask("/table/do", {"name": "mine 2.csv", "do": "delete"})
     assert "mine 2.csv" not in [one["name"] for one in visitor.ask("/list")["tables"]]
     assert visitor.ask("/table/do", {"name": name, "do": "rename", "to": "../theirs"})["name"] == "theirs.csv"
@@ -134,7 +137,8 @@ def test_no_path_of_a_client_is_opened(visitor, parent):
         assert visitor.refused("/learn", {"name": name, "options": {"target": "x"}})[0] == 404
     for name in ("..", "passwd", "x.exe", ".csv", ""):
         assert visitor.refused(f"/upload?name={name}", b"a,b\n")[0] == 415
-    assert visitor.refused("/runs/..%2F..%2Fx")[0] == 404
+    assert ask(visitor.port, "/runs/..%2F..%2Fx", visitor.cookie)[0] == 404
+    assert visitor.refused("/runs/x")[0] == 404
     assert visitor.refused("/learn", {"name": "iris", "options": {"out": "/tmp/x"}})[0] == 422
     assert not list((parent / "empirisk-studio").rglob("*.part"))
 
@@ -151,7 +155,7 @@ def test_results_answer(visitor, learned):
     wrong = counts["alarms"][half] + counts["positives"] - counts["found"][half]
     assert rows["wrong"] == wrong == len(rows["rows"])
     assert rows["columns"] == ["vip"]
-    assert visitor.ask(f"/runs/{run}/effect", {"column": "earlier_tickets"})["numbers"]
+    assert visitor.ask(f"/runs/{run}/effect", {"column": "earlier_tickets"})["drawn"] == "numbers"
     form = visitor.ask(f"/runs/{run}/form", {"place": rows["rows"][0]["place"]})
     row = {field["name"]: field["value"] for field in form["fields"]}
     answer = visitor.ask(f"/runs/{run}/what-if", {"row": row})
@@ -194,6 +198,28 @@ def test_two_runs_are_compared(visitor, learned, parent):
     assert found["difference"] == pytest.approx(np.mean(wrong[0] - wrong[1]))
     assert found["low"] <= found["difference"] <= found["high"]
     assert compare(one, one)["difference"] == 0
+
+
+def test_runs_of_different_tables_are_not_compared(visitor, learned, parent):
+    """Rows of the same numbers are the same rows in the same table alone."""
+    turned = er.tables.read("tickets").reverse()
+    visitor.ask("/upload?name=turned.csv", turned.write_csv().encode())
+    (other,) = learned_runs(parent, StudioFolder(parent).table("turned.csv"), machines=["tree"])
+    assert "rows of these two differ" in visitor.refused("/compare", {"runs": [learned[0], other]})[1]
+    visitor.ask(f"/runs/{other}/do", {"do": "delete"})
+
+
+def test_moments_are_numbers_that_a_slider_takes(visitor, learned):
+    run = learned[0]
+    effect = visitor.ask(f"/runs/{run}/effect", {"column": "opened"})
+    assert effect["drawn"] == "dates"
+    assert effect["values"] == sorted(effect["values"])
+    form = visitor.ask(f"/runs/{run}/form", {"place": 0})
+    field = next(one for one in form["fields"] if one["name"] == "opened")
+    assert (field["tag"], field["drawn"], field["step"]) == ("range", "dates", 86_400e6)
+    assert field["low"] <= effect["values"][0] < effect["values"][-1] <= field["high"]
+    row = {one["name"]: one["value"] for one in form["fields"]} | {"opened": "2024-02-29"}
+    assert visitor.ask(f"/runs/{run}/what-if", {"row": row})["prediction"] in ("yes", "no")
 
 
 def test_names_and_deletion(visitor, learned, parent):
@@ -272,6 +298,8 @@ def test_every_line_runs(learned, parent, tmp_path, monkeypatch, capsys):
     learn = learn_lines("tickets", {"target": "escalated", "machines": ["centroid"]}, "own")
     found = {"learn": learn, "compare": compare_lines(models, "escalated", classes=True)}
     found |= result_lines(models[0], learn, "escalated", ["no", "yes"])
+    row = er.tables.read("tickets").drop("escalated").row(0, named=True) | {"subject": 'it\'s, so "to say", slow'}
+    found["whatif"] = row_lines(models[0], {name: str(value) for name, value in row.items()}, explained=True)
     assert set(found) == {"learn", "whatif", "matter", "errors", "threshold", "files", "compare"}
     monkeypatch.setattr("empirisk.report.page.page", lambda learned, file: f"report of {learned.name}")
     names, again = {}, next(line for line in learn["python"].splitlines() if "er.learn" in line)
@@ -280,6 +308,10 @@ def test_every_line_runs(learned, parent, tmp_path, monkeypatch, capsys):
         if view in ("matter", "errors"):  # they learn first, as above
             assert again in lines["python"]
             shell, python = [], lines["python"].replace(again, "")
+        if view == "whatif":
+            write, predict = lines["shell"].rsplit("\n", 1)
+            subprocess.run(write, shell=True, check=True)
+            shell = [predict]
         for line in shell:
             done = CliRunner().invoke(app, shlex.split(line)[1:])
             assert done.exit_code == 0, (view, done.output)
@@ -303,10 +335,13 @@ def test_a_full_disk_is_a_sentence(visitor, parent, monkeypatch):
         patch.setattr(Path, "replace", lambda *args: full())
         status, sentence = visitor.refused("/upload?name=more.csv", b"a,b\n1,2\n")
         assert (status, "make room" in sentence) == (507, True)
-        patch.setattr("empirisk.studio.workbench.folder.write_json", lambda *args: full())
+    runs = StudioFolder(parent).runs()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *args: full())
         status, sentence = visitor.refused("/learn", {"name": "iris", "options": {"target": "species"}})
-        assert (status, "make room" in sentence) == (507, True)
+        assert (status, "make room" in sentence, str(parent) in sentence) == (507, True, False)
     assert sorted(tables.iterdir()) == before
+    assert sorted((parent / "empirisk-studio" / "runs").iterdir()) == sorted(runs)  # nothing half made is left
 
 
 def full():
@@ -325,6 +360,10 @@ def test_a_run_ends_as_a_sentence_when_the_disk_is_full(tmp_path):
     assert runs.about(made)["state"] == "cut off"
     assert runs.about(made)["summary"] == NO_ROOM
     process.stdin.close()
+    # The same where its last words could be written, but not its journal.
+    said = {"event": "failed", "about": f"journal='x' cannot be written ({os.strerror(errno.ENOSPC)})", "seconds": 1}
+    (made / "events.jsonl").write_text(json.dumps(said) + "\n")
+    assert (runs.about(made)["state"], runs.about(made)["summary"]) == ("failed", NO_ROOM)
 
 
 def test_results_outlive_the_table(visitor, learned, parent):

@@ -11,6 +11,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from empirisk.studio.workbench import routes
 from empirisk.studio.workbench.folder import StudioFolder
 from empirisk.studio.workbench.opening import in_browser, open_source
 from tests.studio.browsers import (
@@ -198,6 +199,7 @@ def test_runs_are_renamed_compared_and_deleted(page, runs, home):
     by_id(driver, "compare").click()
     until(driver, lambda: "test rows that both have" in text(driver, "view"))
     assert "empirisk score" in text(driver, "view")
+    assert "The first: " in text(driver, "view")  # runs of one table and target have the same name
     is_narrow_enough(driver)
     driver.back()
     until(driver, lambda: driver.find_elements(By.XPATH, row))
@@ -205,6 +207,104 @@ def test_runs_are_renamed_compared_and_deleted(page, runs, home):
     driver.find_element(By.XPATH, f"{row}//button[text()='Delete']").click()
     until(driver, lambda: not driver.find_elements(By.XPATH, row))
     assert not copied.exists()
+    is_clean(driver, address)
+
+
+def test_numbers_and_moments_of_a_result(page, runs, home):
+    """Columns of numbers are sorted by their size, and moments have a slider and a curve."""
+    driver, address = page
+    sized(driver, 1300, 900)
+    (numbers,) = learned_runs(home, "diabetes", "progress", ["ridge"])
+    driver.get(f"{address}/#run={numbers}")
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
+    by_id(driver, "tab-errors").click()
+    until(driver, lambda: "largest errors" in text(driver, "panel"))
+    for name in ("Off by", "bmi"):  # numbers like 9.5 and 10.2, and below zero
+        head = driver.find_element(By.XPATH, f"//*[@id='panel']//th/button[text()='{name}']")
+        head.click()
+        place = "return [...arguments[0].closest('tr').children].indexOf(arguments[0].parentElement)"
+        column = driver.execute_script(place, head) + 1
+        cells = driver.find_elements(By.CSS_SELECTOR, f"#panel tbody td:nth-child({column})")
+        sizes = [float(cell.text.replace(",", "")) for cell in cells]
+        assert sizes == sorted(sizes)
+        assert sizes[0] < sizes[-1]
+        assert {head.value_of_css_property("text-align"), cells[0].value_of_css_property("text-align")} == {"right"}
+    driver.get(f"{address}/#run={runs[0]}")
+    until(driver, lambda: driver.find_elements(By.ID, "field-opened") and "opened" in text(driver, "adds"))
+    assert not by_id(driver, "toast").is_displayed()  # what a run said long ago is no news
+    driver.execute_script(
+        "const it = document.getElementById('field-opened'); it.value = Date.UTC(2024, 1, 29) * 1000;"
+        "it.dispatchEvent(new Event('input'));"
+    )
+    until(driver, lambda: "2024-02-29" in driver.find_element(By.CSS_SELECTOR, ".lines").get_attribute("textContent"))
+    assert by_id(driver, "field-opened").get_attribute("aria-valuetext") == "2024-02-29"
+    by_id(driver, "tab-matter").click()
+    effect = "//*[@id='importances']//button[text()='opened']"
+    until(driver, lambda: driver.find_elements(By.XPATH, effect))[0].click()
+    until(driver, lambda: "-01" in driver.find_element(By.CSS_SELECTOR, "#effect svg").text)  # the first of a month
+    # A file that is too large is not even sent.
+    with (home / "huge.csv").open("wb") as file:
+        file.truncate(routes.MAX_UPLOAD_BYTES + 1)  # without a byte on the disk
+    for name, place in (("", "file"), (f"run={runs[0]}", "predict-file")):
+        driver.get(f"{address}/#{name}")
+        if name:
+            until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
+            by_id(driver, "tab-files").click()
+        until(driver, lambda place=place: driver.find_elements(By.ID, place))[0].send_keys(str(home / "huge.csv"))
+        until(driver, lambda: "there is room for" in text(driver, "problem"))
+    # A file without what the model needs is a sentence, and no error of the page.
+    by_id(driver, "tab-files").click()
+    until(driver, lambda: driver.find_elements(By.ID, "predict-file"))
+    wrong = home / "wrong.csv"
+    wrong.write_text("a,b\n1,2\n")
+    drop(driver, "[data-drop=predict-file]", wrong)
+    until(driver, lambda: "lacks the column" in text(driver, "problem"))
+    is_clean(driver, address)
+
+
+CHART = """
+import("/static/common.js").then(({make, chart}) => {
+  const svg = make("svg:svg", {class: "chart", id: "drawn"}), path = () => svg.querySelector("path").getAttribute("d");
+  document.getElementById("view").replaceChildren(svg);
+  chart(svg, {series: [{x: [0, 1], y: [.8, .8]}], zero: false});
+  const flat = [...svg.querySelectorAll("text")].map(one => Number(one.textContent)).filter(Number.isFinite);
+  chart(svg, {series: [{x: [0, 1, 2], y: [9, 0, 9]}], top: 1});
+  const cut = path();
+  chart(svg, {series: [{x: [16, 20].map(year => Date.UTC(2000 + year) * 1000), y: [0, 1]}], dates: true});
+  arguments[0]([Math.max(...flat), cut, svg.textContent]);
+});
+"""
+
+
+def test_charts_say_what_is_so(page):
+    """A share stays below one, a curve is no line where it leaves the picture, and years begin where they begin."""
+    driver, address = page
+    driver.get(f"{address}/#")
+    until(driver, lambda: driver.find_elements(By.ID, "choose"))
+    highest, cut, years = driver.execute_async_script(CHART)
+    assert highest <= 1
+    assert "L" not in cut
+    assert "2017-01-01" in years
+    is_clean(driver, address)
+
+
+def test_learn_stands_in_reach(page):
+    """However many options are open, the button stays on the screen, and covers what is behind it."""
+    driver, address = page
+    for width, height in ((1300, 900), (400, 850)):
+        sized(driver, width, height)
+        driver.get("about:blank")
+        driver.get(f"{address}/#table=tickets")
+        until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#machines input"))
+        for summary in driver.find_elements(By.CSS_SELECTOR, ".options summary"):
+            driver.execute_script("arguments[0].click()", summary)
+        found = driver.execute_script(
+            "const box = document.getElementById('learn').getBoundingClientRect();"
+            "const at = x => document.elementFromPoint(box.left + x, box.top + 9).id;"
+            "return [at(10), at(box.width - 10), box.bottom]"
+        )
+        assert found[:2] == ["learn", "learn"]
+        assert found[2] <= height
     is_clean(driver, address)
 
 
@@ -231,6 +331,8 @@ def test_stop_kill_go_on_and_finish(page, home):
         tops.add(driver.execute_script("return document.querySelector('.league thead').getBoundingClientRect().top"))
     assert len(tops) == 1
     assert driver.find_elements(By.CSS_SELECTOR, "#streaming svg path")
+    found = is_told(driver)
+    assert {("button", "Finish now"), ("button", "Stop"), ("table", "The league")} <= found
     run = home / "empirisk-studio" / "runs" / driver.current_url.partition("#run=")[2]
     os.kill(process_of(run), signal.SIGKILL)
     until(driver, lambda: "cut off" in text(driver, "result"))

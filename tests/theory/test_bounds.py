@@ -34,6 +34,7 @@ def test_a_class_may_be_larger_than_any_float():
 
 def test_finite_class_by_hand():
     assert er.theory.finite_class_bound(8, 50, 0.1).value == pytest.approx(log(80) / 50)
+    assert "The best of 1000 hypotheses on 50 rows" in str(er.theory.finite_class_bound(1000, 50, 0.1, 0.2))
     assert er.theory.finite_class_bound(8, 50, 0.1, 0.2).value == pytest.approx(0.2 + sqrt(log(80) / 100))
     assert er.theory.finite_class_bound(1e9, 10, training_error=0.3).vacuous
     assert "vacuous" in str(er.theory.finite_class_bound(1e9, 10, training_error=0.3))

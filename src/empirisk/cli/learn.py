@@ -271,7 +271,7 @@ def _conclude(console: Console, learned: Learned) -> dict[str, Any]:
     """Print which machine was chosen and its test score, and return the result as a dictionary for JSON."""
     console.print()
     console.print(text((learned.best.title, "bold"), f" was chosen. {learned.summary()}"))
-    if learned.test.luck and not learned.nothing_learned:
+    if learned.test.luck and not learned.nothing_learned and not learned.leaks:
         console.print(text(f"Was it luck? {learned.test.luck}"))
 
     return learned.to_dict()

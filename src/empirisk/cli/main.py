@@ -25,6 +25,7 @@ COMMANDS = {
     "serve": "Answer predictions over HTTP on this machine.",
     "studio": "Learn and play in the browser.",
     "datasets": "List the bundled tables.",
+    "message": "Explain a warning or an error by its code.",
     "warm": "Compile the loops of common machines, once on a computer.",
 }
 

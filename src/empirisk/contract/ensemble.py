@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk.contract.inputs import class_codes
 from empirisk.contract.members import check_target
@@ -44,6 +44,23 @@ class MemberSpread(NamedTuple):
     strength: float
     correlation: float
     variance: float
+
+
+class ListOfMembers:
+    """An ensemble as the list of its members: ``len(ensemble)`` and loops over it."""
+
+    estimators_: Any
+
+    def __len__(self) -> int:
+        check_is_fitted(self)
+        return len(self.estimators_)
+
+    def __iter__(self) -> Iterator[Any]:
+        check_is_fitted(self)
+        return iter(self.estimators_)
+
+    def __bool__(self) -> bool:
+        return True  # one that is not fitted is a machine too
 
 
 class Members(ABC):

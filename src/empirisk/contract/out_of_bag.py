@@ -11,12 +11,16 @@ from empirisk.contract.outputs import by_label, judged_numbers, like
 
 Array = NDArray[np.float64]
 
-#: What is known of both kinds of answers.
-JUDGED = state.State(oob_error_=state.number(finite=False), oob_score_=state.number(finite=False))
+#: What is known of both kinds of answers, where ``oob_score`` asks for them.
+JUDGED = state.State(
+    oob_error_=state.optional(state.number(finite=False)), oob_score_=state.optional(state.number(finite=False))
+)
 
 
 def _wrong_shares(its: Mapping[str, Any]) -> str | None:
     """What is wrong where answers from a file are not those of the classes."""
+    if "oob_decision_function_" not in its:
+        return None
     classes, shares = its["classes_"], its["oob_decision_function_"]
     if isinstance(classes, list) != isinstance(shares, list):
         return "oob_decision_function_ is not about the labels of classes_"
@@ -31,8 +35,10 @@ class OutOfBagClasses:
 
     _state = JUDGED | state.State(
         _wrong_shares,
-        oob_decision_function_=state.either(
-            state.array("f8", None, None, finite=False), state.several(state.array("f8", None, None, finite=False))
+        oob_decision_function_=state.optional(
+            state.either(
+                state.array("f8", None, None, finite=False), state.several(state.array("f8", None, None, finite=False))
+            )
         ),
     )
 
@@ -49,8 +55,8 @@ class OutOfBagNumbers:
     """Mean squared error and R^2 on out-of-bag rows, and what was predicted for them."""
 
     _state = JUDGED | state.State(
-        oob_prediction_=state.either(
-            state.array("f8", None, finite=False), state.array("f8", None, "outputs", finite=False)
+        oob_prediction_=state.optional(
+            state.either(state.array("f8", None, finite=False), state.array("f8", None, "outputs", finite=False))
         ),
         _several=state.optional(state.flag()),  # files of version 0.2 have none
     )

@@ -26,11 +26,18 @@ def in_single_precision(method: Method) -> Method:
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         answers = method(self, X, *args, **kwargs)
-        single = getattr(X, "dtype", None) == np.float32 and getattr(self, "features", None) is None
+        single = _are_single(X) and getattr(self, "features", None) is None
         fits = single and (np.abs(answers[np.isfinite(answers)]) <= np.finfo(np.float32).max).all()
         return answers.astype(np.float32) if fits else answers
 
     return call  # type: ignore[return-value]
+
+
+def _are_single(X: Any) -> bool:
+    """Whether rows are in float32: an array, or every column of a frame."""
+    if hasattr(X, "dtypes"):
+        return all(str(kind).lower() == "float32" for kind in X.dtypes)
+    return getattr(X, "dtype", None) == np.float32
 
 
 def as_columns(y: NDArray) -> NDArray:

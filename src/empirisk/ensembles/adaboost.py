@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
-from empirisk.contract.ensemble import vote_margins
+from empirisk.contract.ensemble import ListOfMembers, vote_margins
 from empirisk.contract.inputs import Array, check_weights, class_codes, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, seeded, take_input_tags
 from empirisk.contract.multiclass import elected, untied
@@ -127,7 +127,9 @@ def _wrong_members(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class AdaBoostClassifier(LogProbabilities, CallbackSupportMixin, Importances, ClassifierMixin, Estimator):
+class AdaBoostClassifier(
+    LogProbabilities, ListOfMembers, CallbackSupportMixin, Importances, ClassifierMixin, Estimator
+):
     """A weighted vote of weak classifiers, each fitted to weights that stress the errors so far.
 
     With D the weights of the rows (summing to one), s = +1 where the learner h is right and -1 where it is wrong, and

@@ -16,8 +16,8 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
-from empirisk.contract.arguments import check_count, check_time, count_features, sample_part
-from empirisk.contract.ensemble import ClassMembers, Members
+from empirisk.contract.arguments import check_count, check_flag, check_time, count_features, sample_part
+from empirisk.contract.ensemble import ClassMembers, ListOfMembers, Members
 from empirisk.contract.inputs import Array, check_weights, class_codes, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags, seeded, take_input_tags
 from empirisk.contract.multiclass import elected, untied
@@ -84,6 +84,7 @@ class BaggingParameters:
     max_samples: int | float | None = 1.0
     bootstrap: bool = True
     max_features: int | float | str | None = None
+    oob_score: bool = True
     oob_importances: bool = False
     max_time: float | None = None
     n_jobs: int | None = None
@@ -102,7 +103,7 @@ class BaggingWork:
     members: list[Member] = field(default_factory=list)
 
 
-class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Estimator, ABC):
+class Bagging(BaggingParameters, ListOfMembers, Members, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two bagging machines share; see `BaggingClassifier` and `BaggingRegressor`."""
 
     _state = state.State(
@@ -169,6 +170,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
     def _fit(self, X: Any, y: NDArray, weights: Array, factors: Array | None) -> None:
         """Fit the members; ``factors`` multiply the chances of the rows without counting as rows."""
         check_count("n_estimators", self.n_estimators)
+        check_flag("oob_score", self.oob_score)
         check_time(self.max_time)
         if self.bootstrap not in (True, False):
             raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
@@ -204,7 +206,8 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
         warm.keep(work, whole)
         self.stopped_ = Ending.FINISHED if whole else deadline.reason or Ending.CALLBACK
         assert work.answers is not None
-        self._judge(work.answers / np.maximum(work.seen, 1)[:, None], work.seen > 0, y, weights)
+        if self.oob_score:
+            self._judge(work.answers / np.maximum(work.seen, 1)[:, None], work.seen > 0, y, weights)
         self._importances([member.importances for member in done])
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(self.estimators_)} of {self.n_estimators} machines")
@@ -246,7 +249,8 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Est
             rows = np.repeat(groups.first[drawn], counts[drawn])
             machine.fit(_safe_indexing(X, rows), y[rows])
         outside = np.flatnonzero(counts[groups.member] == 0)
-        if not len(outside):
+        if not len(outside) or not (self.oob_score or self.oob_importances):
+            outside = outside[:0]
             said = self._answers(machine, _safe_indexing(X, groups.first[:1]))[:0]
             return Member(machine, columns, outside, said, np.zeros(0))
         answers = self._answers_in_time(machine, X, outside, deadline)
@@ -318,6 +322,8 @@ class BaggingClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classif
         Columns that each member sees, drawn at random: a number, a share, the square root of their number, or all.
     class_weight : None, "balanced" or dict
         Factors of the rows' chances to be drawn, by class.
+    oob_score : bool
+        Whether the answers about rows outside the samples are kept: ``oob_score_`` and its like.
     oob_importances : bool
         Whether ``feature_importances_`` are measured on rows outside the samples.
     max_time : float or None
@@ -456,7 +462,7 @@ class BaggingRegressor(OutOfBagNumbers, RegressorMixin, Bagging):
     ----------
     estimator : regressor or None
         The machine to bag; None takes `TreeRegressor`, fully grown.
-    n_estimators, max_samples, bootstrap, max_features, oob_importances, max_time, n_jobs, random_state
+    n_estimators, max_samples, bootstrap, max_features, oob_score, oob_importances, max_time, n_jobs, random_state
         As for `BaggingClassifier`.
 
     Attributes

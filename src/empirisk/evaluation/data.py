@@ -109,12 +109,19 @@ def _table(X: Any) -> Any:
     """The rows in a form that row numbers can index; lists of objects and data frames are left as they are."""
     if issparse(X):
         return X.tocsr()
-    rows_of_numbers = isinstance(X, (list, tuple)) and isinstance(X[0], (list, tuple, Real, np.ndarray))
+    rows_of_numbers = isinstance(X, (list, tuple)) and _is_row(X[0])
     foreign = not isinstance(X, (list, tuple, np.ndarray)) and not nw.dependencies.is_into_dataframe(X)
     table: Any = np.asarray(X) if rows_of_numbers or foreign else X
     if getattr(table, "ndim", 0) == 2 and table.shape[1] == 0:
         raise EmpiriskError(f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
     return table
+
+
+def _is_row(item: Any) -> bool:
+    """Whether an item of a list is a row of a table; graphs and samples hold lists and tables themselves."""
+    if isinstance(item, (list, tuple)):
+        return not any(isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) for value in item)
+    return item.ndim < 2 if isinstance(item, np.ndarray) else isinstance(item, Real)
 
 
 def _classes(machine: Any, y: NDArray) -> NDArray | None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import __version__
-from empirisk.errors import Unsuitable
 from empirisk.exports.graph import Graph
 from empirisk.exports.tensor import Node, Tensor, kind_of
 from empirisk.exports.words import trimmed_by_parts
@@ -17,9 +16,11 @@ from empirisk.extras import need
 
 #: Versions of the operations: the first that have what graphs use, so that older runtimes read them too.
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
+#: Where ONNX Runtime has the operation that finds the letters of a text, which ONNX itself does not have.
+RUNTIME = "com.microsoft"
 #: Attributes that are inputs in ONNX.
 AS_INPUTS = {"ReduceSum": ("axes",), "ReduceMax": ("axes",), "ReduceMin": ("axes",), "ReduceMean": ("axes",)}
-AS_INPUTS |= {"Reshape": ("shape",), "TopK": ("k",)}
+AS_INPUTS |= {"Reshape": ("shape",), "TopK": ("k",), "CumSum": ("axis",)}
 #: Attributes that ONNX would have otherwise by default.
 FIXED: dict[str, dict[str, Any]] = {"ArgMax": {"keepdims": 0}}
 #: How a node of a tree decides: by a threshold, or by a set of values.
@@ -68,6 +69,8 @@ class _Writer:
         outputs = [self.described(name, tensor) for name, tensor in graph.outputs.items()]
         made = self.help.make_graph(self.nodes, "empirisk", inputs, outputs, self.constants, doc_string=graph.about)
         sets = [self.help.make_opsetid("", OPSET), self.help.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        if any(node.domain == RUNTIME for node in self.nodes):
+            sets.append(self.help.make_opsetid(RUNTIME, 1))
         return self.help.make_model(
             made, producer_name="empirisk", producer_version=__version__, opset_imports=sets, ir_version=IR_VERSION
         )
@@ -111,7 +114,10 @@ class _Writer:
             self.names[id(node), k] = output
         inputs = [self.name(each) for each in node.inputs] + more
         attributes |= FIXED.get(node.operation, {})
-        self.nodes.append(self.help.make_node(node.operation, inputs, outputs, domain=domain, **attributes))
+        made = [f"{outputs[0]}_single"] if node.operation in SINGLE else outputs
+        self.nodes.append(self.help.make_node(node.operation, inputs, made, domain=domain, **attributes))
+        if made != outputs:
+            self.nodes.append(self.help.make_node("Cast", made, outputs, to=self.onnx.TensorProto.DOUBLE))
 
     # --- operations whose attributes have another form in ONNX ------------------------------------------------------
 
@@ -153,24 +159,21 @@ class _Writer:
             written["membership_values"] = self.array(np.array(sets), "members")
         return "ai.onnx.ml", written, []
 
-    def refuse(self, node: Node) -> tuple[str, dict[str, Any], list[str]]:
-        raise Unsuitable(f"{UNKNOWN[node.operation]}; export a file of Python instead (--python).")
+    def letters(self, node: Node) -> tuple[str, dict[str, Any], list[str]]:
+        return RUNTIME, {"mark": 0, "mincharnum": 1, "pad_value": "", "separators": [""]}, []
 
 
-#: Why an operation has no form in ONNX.
-UNKNOWN = {
-    "TextWords": "A column of text cannot be exported to ONNX, which has no operation that finds the words of a text",
-    "TextLetters": "A column of text cannot be exported to ONNX, which has no operation that finds letters in a text",
-}
 #: Operations that are several in ONNX.
 LOWERED: dict[str, Callable[..., Tensor]] = {"Trim": trimmed_by_parts}
+#: Operations that count in single precision: whole numbers up to 2^24 are exact there.
+SINGLE = {"TfIdfVectorizer"}
 OUTPUTS = {"TopK": 2, "StringSplit": 2}
 SPECIAL = {
     "Cast": _Writer.cast,
     "StringSplit": _Writer.split,
     "LabelEncoder": _Writer.encoder,
     "TreeEnsemble": _Writer.trees,
-    **dict.fromkeys(UNKNOWN, _Writer.refuse),
+    "Tokenizer": _Writer.letters,
 }
 
 

@@ -6,14 +6,13 @@ is how the shape and the type of every tensor are known.
 """
 
 import re
-import unicodedata
 
 import numpy as np
 
 __all__ = ["IMPORTS", "find"]
 
 #: What the functions import.
-IMPORTS = ("import re", "import unicodedata", "import numpy as np")
+IMPORTS = ("import re", "import numpy as np")
 
 
 def Abs(x):
@@ -46,6 +45,10 @@ def Concat(*parts, axis):
 
 def Cos(x):
     return np.cos(x)
+
+
+def CumSum(x, axis):
+    return np.cumsum(x, axis=axis)
 
 
 def Div(a, b):
@@ -90,10 +93,9 @@ def IsNaN(x):
 
 def LabelEncoder(x, keys, values, default):
     """The value of each key, and the default of what is none of them."""
-    order = np.argsort(keys)
-    words = x.astype(str) if keys.dtype.kind == "U" else x
-    places = order[np.minimum(np.searchsorted(keys[order], words), len(keys) - 1)]
-    return np.where(keys[places] == words, values[places], default)
+    known = dict(zip(keys.tolist(), values.tolist()))  # noqa: B905
+    found = [known.get(key, default) for key in x.ravel().tolist()]
+    return np.array(found, dtype=object if values.dtype.kind in "OU" else values.dtype).reshape(x.shape)
 
 
 def Less(a, b):
@@ -175,6 +177,13 @@ def Sin(x):
     return np.sin(x)
 
 
+def Slice(x, starts, ends, axes, steps):
+    """Entries from a start to an end along axes."""
+    for start, end, axis, step in zip(starts, ends, axes, steps):  # noqa: B905
+        x = np.take(x, range(*slice(start, end, step).indices(x.shape[axis])), axis=axis)
+    return x
+
+
 def Sqrt(x):
     return np.sqrt(x)
 
@@ -202,6 +211,29 @@ def Sub(a, b):
 
 def Tanh(x):
     return np.tanh(x)
+
+
+def TfIdfVectorizer(
+    x, mode, min_gram_length, max_gram_length, max_skip_count, ngram_counts, ngram_indexes, pool_strings
+):
+    """How often each group of the pool is among the neighbours in a row; groups of a length stand together."""
+    groups, ends = [], [*ngram_counts[1:], len(pool_strings)]
+    for size, (start, end) in enumerate(zip(ngram_counts, ends), 1):  # noqa: B905
+        groups += [tuple(pool_strings[k : k + size]) for k in range(start, end, size)]
+    place, found = dict(zip(groups, ngram_indexes)), np.zeros((len(x), len(groups)))  # noqa: B905
+    for row, items in enumerate(x.tolist()):
+        for size in range(min_gram_length, max_gram_length + 1):
+            for group in zip(*(items[k:] for k in range(size))):  # noqa: B905
+                if group in place:
+                    found[row, place[group]] += 1
+    return found
+
+
+def Tokenizer(x):
+    """The letters of texts along a new last axis, "" after the end."""
+    most = max(map(len, x.ravel()), default=0)
+    padded = [[*text, *[""] * (most - len(text))] for text in x.ravel()]
+    return np.array(padded, dtype=object).reshape(*x.shape, most)
 
 
 def TopK(x, k, axis, largest):
@@ -254,33 +286,3 @@ def find(name: str):
     3.0
     """
     return globals()[name]
-
-
-def TextLetters(x, groups, rarity):
-    """Weighted counts (tf-idf) of groups of two to four letters inside words, of length one."""
-    weights = np.zeros((x.size, len(rarity)))
-    for row, text in enumerate(x.ravel()):
-        plain = "".join("\ufffd" if c == "\0" or ord(c) > 0xFFFF else c for c in text)
-        padded = " " + re.sub(r"[\s\x1c-\x1f\x85]+", " ", plain) + " "
-        padded = re.sub(" +", " ", padded)
-        for length in (2, 3, 4):
-            for begin in range(len(padded) - length + 1):
-                group = padded[begin : begin + length]
-                if group in groups and " " not in group[1:-1]:
-                    weights[row, groups[group]] += 1
-    weights = np.where(weights > 0, (1 + np.log(np.maximum(weights, 1))) * rarity, 0.0)
-    size = np.sqrt((weights**2).sum(axis=1, keepdims=True))
-    return weights / np.where(size > 0, size, 1.0)
-
-
-def TextWords(x, vocabulary, idf):
-    """Weighted counts (tf-idf) of the words of texts, of length one; without accents, and in small letters."""
-    counts = np.zeros((x.size, len(idf)))
-    for row, text in enumerate(x.ravel()):
-        plain = unicodedata.normalize("NFKD", text.lower())
-        for word in re.findall(r"(?u)\b\w\w+\b", "".join(c for c in plain if not unicodedata.combining(c))):
-            if word in vocabulary:
-                counts[row, vocabulary[word]] += 1
-    weights = np.where(counts > 0, (1 + np.log(np.maximum(counts, 1))) * idf, 0.0)
-    length = np.sqrt((weights**2).sum(axis=1, keepdims=True))
-    return weights / np.where(length > 0, length, 1.0)

@@ -302,8 +302,9 @@ def _logaddexp(a: Any, b: Any) -> Symbolic:
 
 
 def _where(condition: Any, a: Any, b: Any) -> Symbolic:
-    words = any(kind_of(np.asarray(getattr(each, "value", each))) == "string" for each in (a, b))
-    return apply("Where", condition, *((a, b) if words else (numeric(a), numeric(b))))
+    kinds = {kind_of(np.asarray(getattr(each, "value", each))) for each in (a, b)}
+    same = kinds in ({"int64"}, {"string"})
+    return apply("Where", condition, *((a, b) if same else (numeric(a), numeric(b))))
 
 
 def _concatenate(parts: Sequence[Any], axis: int = 0) -> Symbolic:

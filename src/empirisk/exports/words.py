@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from empirisk.exports import texts
 from empirisk.exports.tensor import Symbolic, apply, constant
 
 #: A number as a table writes it without signs of money and the like.
@@ -112,15 +113,17 @@ def _literal(word: str) -> str:
 
 def weights_of_text(x: Symbolic, block: Any) -> Symbolic:
     """The weights of the words and of the groups of letters in a text; see `empirisk.tables.encoding`."""
-    found = []
+    found = [np.zeros((1, 0)) * lookup(x, {}, 0.0)]
     if block.vectorizer is not None:
-        places = {word: int(place) for word, place in block.vectorizer.vocabulary_.items()}
-        found.append(apply("TextWords", x, vocabulary=places, idf=np.asarray(block.vectorizer.idf_)))
+        found.append(texts.weights_of_words(x, block.vectorizer))
     if block.letters is not None and len(block.letters.groups):
-        units = block.letters.groups[:, None] >> np.arange(0, 64, 16, dtype=np.uint64) & np.uint64(0xFFFF)
-        groups = {"".join(chr(unit) for unit in row if unit): place for place, row in enumerate(units.tolist())}
-        found.append(apply("TextLetters", x, groups=groups, rarity=block.letters.rarity))
-    return np.concatenate(found, axis=1) if found else np.zeros((1, 0)) * lookup(x, {}, 0.0)
+        found.append(texts.weights_of_letters(x, block.letters))
+    return np.concatenate(found[1:] or found, axis=1)
+
+
+def weights_of_sequence(x: Symbolic, markers: Sequence[str], block: Any) -> Symbolic:
+    """The letters at places and the pieces of a sequence, which stands for a missing one if it is a marker."""
+    return texts.weights_of_pieces(without(texts.without_blanks_around(x), markers), block)
 
 
 # --- dates ------------------------------------------------------------------------------------------------------------

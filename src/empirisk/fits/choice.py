@@ -73,6 +73,10 @@ class Choice:
     rule: str
     cut: bool = False
 
+    def __repr__(self) -> str:
+        tried = f"{self.values.min():.4g} to {self.values.max():.4g}"
+        return f"Choice({self.chosen:.4g} of {len(self.values)} values from {tried}, {self.rule})"
+
 
 class ChoosesC(Protocol):
     """The parameters of a machine by which C is chosen, and its features."""

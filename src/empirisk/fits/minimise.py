@@ -211,7 +211,7 @@ def descend(
 def warn_unless_minimal(found: Minimum, name: str) -> bool:
     """Say where a descent ended before its minimum, and what to do; whether there was something to say."""
     if found.value < -UNBOUNDED:
-        warn_unfinished(f"{name} was stopped at a value of {found.value:.2g}: f seems to have no lower bound.")
+        warn_unfinished(f"{name} was stopped at a value of {found.value:.2g}: f seems to have no lower bound.", "ER009")
         return True
     sentence = (
         f"{name} did not reach tol ({found.stopped}) after {found.iterations} iterations of {found.method}, at a value "

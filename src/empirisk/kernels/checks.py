@@ -147,7 +147,7 @@ def require_kernel(K: ArrayLike, name: str = "K") -> None:
     >>> require_kernel([[1.0, 2.0], [2.0, 1.0]])
     Traceback (most recent call last):
     empirisk.errors.NotAKernel: K is not a kernel: the Gram matrix has the eigenvalue -1 (largest 3), so the witness a \
-gives a' K a < 0.
+gives a' K a < 0. [ER013]
     """
     report = _report(as_matrix(K, False, name))
     if not report:

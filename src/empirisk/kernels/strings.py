@@ -1,17 +1,20 @@
 """Kernels on strings and other sequences: shared substrings, and shared subsequences with gaps."""
 
+import sys
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
+from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import require_whole
 from empirisk.kernels.counts import CountKernel, number
-from empirisk.kernels.items import Ragged, as_objects
+from empirisk.kernels.items import Ragged, as_floats, as_objects
 from empirisk.kernels.tiles import by_rows
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
@@ -19,6 +22,7 @@ from empirisk.linalg.threads import parallel_map
 from empirisk.parts import is_number
 
 MOST_LETTERS = 10_000  # of a substring that a file may ask for: more would be hours of work
+SURROGATES = 0xD800, 0xDFFF  # halves of letters, which stand for none alone
 CELLS = 2e7  # of the table filled by one call of the compiled loop: some hundredths of a second
 
 
@@ -141,6 +145,54 @@ class Subsequence(Cosine):
         out = np.empty(len(A))
         parallel_map(lambda i: self._row(A.part(i, i + 1), A, i, i + 1, out), range(len(A)))
         return out
+
+
+@dataclass(eq=False, repr=False)
+class Spelled(Wrapper):
+    """A kernel on strings, for rows of numbers that spell them: the code points of their letters, zeros after the end.
+
+    So strings stand in a table beside numbers, and a sum of kernels compares both.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel on strings.
+
+    Examples
+    --------
+    >>> Spelled(er.kernels.Spectrum(2))([[97, 98, 97, 98], [97, 98, 99, 0]])
+    array([[5., 2.],
+           [2., 2.]])
+    """
+
+    takes = "vectors"
+
+    def check(self):
+        self.child("kernel").check()
+
+    @state.renewing
+    def fit(self, X, y=None):
+        self.check()
+        self.kernel_ = clone(self.kernel).fit(_spelled(X))
+        return self
+
+    def prepare(self, X):
+        self.check()
+        return self.child("kernel").prepare(_spelled(X))
+
+    def apply(self, values):
+        """The block of the strings is the result."""
+
+    def expression(self, A):
+        return None
+
+
+def _spelled(X: Any) -> list[str]:
+    """The strings that rows spell; what is no code point of a letter is left out."""
+    rows = as_floats(X, "X")
+    codes = np.where((rows >= 1) & (rows <= sys.maxunicode), rows, 0).astype(np.uint32)
+    codes[(codes >= SURROGATES[0]) & (codes <= SURROGATES[1])] = 0
+    return [row[row > 0].tobytes().decode("utf-32-le") for row in codes]
 
 
 @loop

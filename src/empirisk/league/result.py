@@ -9,16 +9,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.errors import option
+from empirisk.errors import listed, option
 from empirisk.evaluation.intervals import Score
 from empirisk.files.models import save
 from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.rows.seasons import seasonal_naive
 from empirisk.league.rows.split import rare_class
+from empirisk.messages import coded
 from empirisk.notebook import HtmlReport, html
 from empirisk.report.words import error_of
 
+HALF = 0.5  # the probability from which the more probable one of two classes is named
 LEAST_TAKEN = 10  # rows with the highest scores that are looked at for a rare class
 
 
@@ -49,6 +51,14 @@ class Test:
     scores: list[Score]
     luck: str
     threshold: tuple[int, float] | None = None
+
+    def values_of(self, place: int) -> NDArray | None:
+        """What rows are ranked by for a class: its probability or, without these, its decision values; None if none."""
+        if self.probabilities is not None:
+            return self.probabilities[:, place]
+        if self.decisions is None:
+            return None
+        return self.decisions[:, place] if self.decisions.ndim == 2 else (2 * place - 1) * self.decisions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,7 +141,11 @@ class Learned:
         return self.model.pipeline
 
     def predict(self, rows: Any) -> NDArray[Any]:
-        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from."""
+        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from.
+
+        The class is the most probable one; but one of two that is so rare that few rows would be called it is named
+        from ``test.threshold`` on, a probability below a half, which the summary tells.
+        """
         return self.model.predict(rows)
 
     def predict_proba(self, rows: Any) -> NDArray[np.float64]:
@@ -227,22 +241,25 @@ class Learned:
         """How a class was found: among the rows with the highest scores or, without scores, by name."""
         are = self.test.truth == rare
         total, rows = int(are.sum()), len(are)
-        if self.test.probabilities is not None and self.classes is not None:
+        values = self.test.values_of(self.model.target.classes.index(rare))
+        if values is not None:
             taken = max(total, LEAST_TAKEN)
-            first = np.argsort(-self.test.probabilities[:, self.classes.tolist().index(rare)], kind="stable")[:taken]
+            first = np.argsort(-values, kind="stable")[:taken]
             hits = int(are[first].sum())
             lift = hits / max(len(first), 1) / (total / rows)
             return (
                 f"finds {hits:,} of the {total:,} with {self.target} {rare} among the {len(first):,} rows that it "
                 f"scores highest, {number(lift, 2)} times as many as chance would; {self._named(are, rare)}."
             )
-        return f"finds {self._named(are, rare)}."
+        return f"tells who is {rare} by name alone; {self._named(are, rare)}."
 
     def _named(self, are: NDArray[np.bool_], rare: Any) -> str:
         """How many of a class are named so, and how many others are."""
         said = self.test.predictions == rare
         hits, alarms = int((said & are).sum()), int(said.sum())
-        right = f"of {alarms:,} that it calls {rare}, {hits:,} are" if alarms else f"it calls none {rare}"
+        _, least = self.test.threshold or (0, HALF)
+        since = f" (from a probability of {number(least, 2)} on)" if least < HALF else ""
+        right = f"of {alarms:,} that it calls {rare}{since}, {hits:,} are" if alarms else f"it calls none {rare}{since}"
         return f"{right} (F1 score {number(2 * hits / max(alarms + int(are.sum()), 1))})"
 
     def _right(self) -> str:
@@ -294,16 +311,26 @@ class Learned:
         """Whether no machine had the time to learn, so that the model always says the same."""
         return not any(len(one.scores) for one in self.standings if one.place > 0)
 
+    @property
+    def leaks(self) -> list[str]:
+        """The columns learned from that may give the target away."""
+        return [name for name in self.plan.leaks if self.plan.schema[name].used]
+
     def summary(self) -> str:
         """The result in a sentence, with what makes it doubtful first."""
         if self.nothing_learned:
-            return f"No machine had the time to learn: the model says one {self.target} for every row; give more time."
-        leaks = [name for name in self.plan.leaks if self.plan.schema[name].used]
-        if leaks:
-            return (
-                f"Too good to be true? {' and '.join(map(repr, leaks[:2]))} may give {self.target} away: leave out "
-                f"with {option('drop', leaks)} what is not known beforehand, and learn again. {self._result()}"
+            return coded(
+                "ER033",
+                f"No machine had the time to learn: the model says one {self.target} for every row; give more time.",
             )
+        leaks = self.leaks
+        if leaks:
+            told = " and ".join(map(repr, leaks)) if len(leaks) <= 2 else listed(list(map(repr, leaks)))
+            doubt = (
+                f"Too good to be true? {told} may give {self.target} away: leave out "
+                f"with {option('drop', leaks)} what is not known beforehand, and learn again."
+            )
+            return f"{coded('ER021', doubt)} {self._result()}"
         return self._result()
 
     def _result(self) -> str:

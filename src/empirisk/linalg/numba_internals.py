@@ -26,6 +26,7 @@ from numba.core.targetconfig import TargetConfig
 from numba.extending import intrinsic
 
 from empirisk.linalg.compile_interrupts import raise_after_ctrl_c
+from empirisk.messages import coded
 from empirisk.places import home_is_known, private_folder
 
 # --- compiling --------------------------------------------------------------------------------------------------------
@@ -213,8 +214,8 @@ def _keep(dispatcher: Any) -> Any:
 @cache
 def _say(where: str) -> None:
     """Warn once."""
-    warnings.warn(
+    sentence = (
         f"Compiled loops are kept {where}, since neither the folder of Empirisk nor that of its user can be written, "
-        "and may be compiled again by the next process; set NUMBA_CACHE_DIR to a folder that lasts.",
-        stacklevel=2,
+        "and may be compiled again by the next process; set NUMBA_CACHE_DIR to a folder that lasts."
     )
+    warnings.warn(coded("ER018", sentence), stacklevel=2)

@@ -196,7 +196,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
             return
         self.certificate_ = replace(self.certificate_, reason=f"{self.certificate_.reason}; w = 0: {found.words}")
         if found.odd:
-            warn_unfinished(f"{type(self).__name__} has learned nothing, w = 0: {found.words}.")
+            warn_unfinished(f"{type(self).__name__} has learned nothing, w = 0: {found.words}.", "ER008")
 
     def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
         """Set the fitted attributes."""

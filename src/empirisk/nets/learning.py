@@ -17,6 +17,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import design_of
 from empirisk.linalg.hashes import equal_keys, row_digests
 from empirisk.machines.online import Steps
+from empirisk.messages import coded
 from empirisk.nets.augment import Augmentation
 from empirisk.nets.autoencoder import Rebuilding
 from empirisk.nets.checkpoint import Checkpoint
@@ -27,7 +28,7 @@ from empirisk.nets.optimisers import OptimiserRule, rates
 from empirisk.nets.plan import frozen, through
 from empirisk.nets.training import LEAST_LOOK, NetworkTraining, Trained, TrainingData, TrainingSchedule, drift, loss_sum
 from empirisk.problem import Point, Problem
-from empirisk.stop import CUT, REMEDIES, Deadline, Ending, warn_of
+from empirisk.stop import CODES, CUT, REMEDIES, Deadline, Ending, warn_of
 
 #: The unit of every output, and what its targets are counted from, by name.
 Units = dict[str, NDArray]
@@ -112,7 +113,8 @@ def _one_pass(
     trained = training.run()
     watch.status = trained.stopped if trained.stopped in CUT else ""
     if trained.stopped == Ending.NOT_FINITE:
-        raise EmpiriskError(f"The steps of the network have led beyond all numbers; {REMEDIES[Ending.NOT_FINITE]}.")
+        sentence = f"The steps of the network have led beyond all numbers; {REMEDIES[Ending.NOT_FINITE]}."
+        raise EmpiriskError(coded(CODES[Ending.NOT_FINITE], sentence))
     network.memory_, network.n_steps_, network.stopped_ = training.memory, taken + trained.steps, trained.stopped
     return trained
 

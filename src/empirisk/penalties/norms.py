@@ -75,7 +75,7 @@ class Norms(Penalty):
     def critical_C(self, v: Array) -> float:
         """The largest C at which w = 0 is optimal, given v = the gradient of the loss sum at w = 0 and best b."""
         largest = namespace(v).abs(v).max(initial=0.0)
-        return np.inf if largest == 0 else float(self.l1 / largest)
+        return np.inf if largest == 0 else self.l1 / float(largest)  # in plain numbers: no warning of overflow
 
 
 class NoPenalty(Norms):

@@ -20,18 +20,23 @@ from empirisk.plots.equation import losses as losses
 from empirisk.plots.equation import metric as metric
 from empirisk.plots.fits import descent as descent
 from empirisk.plots.fits import history as history
+from empirisk.plots.formulas import box_cox as box_cox
+from empirisk.plots.formulas import impurities as impurities
+from empirisk.plots.formulas import kernels as kernels
 from empirisk.plots.lines import regression as regression
 from empirisk.plots.lines import stems as stems
 from empirisk.plots.networks import activations as activations
 from empirisk.plots.networks import feature_maps as feature_maps
 from empirisk.plots.networks import filters as filters
 from empirisk.plots.networks import hidden_units as hidden_units
+from empirisk.plots.networks import network as network
 from empirisk.plots.networks import tangent as tangent
 from empirisk.plots.networks import tickets as tickets
 from empirisk.plots.networks import training as training
 from empirisk.plots.networks import widths as widths
 from empirisk.plots.planes import regions as regions
 from empirisk.plots.projections import images as images
+from empirisk.plots.projections import projection as projection
 from empirisk.plots.projections import scree as scree
 from empirisk.plots.ranking import cost_curve as cost_curve
 from empirisk.plots.ranking import gains as gains
@@ -42,6 +47,8 @@ from empirisk.plots.scores import confusion as confusion
 from empirisk.plots.scores import precision_recall as precision_recall
 from empirisk.plots.scores import residuals as residuals
 from empirisk.plots.scores import roc as roc
+from empirisk.plots.sliders import slider as slider
+from empirisk.plots.splits import folds as folds
 from empirisk.plots.style import to_svg as to_svg
 
 __all__: list[str]

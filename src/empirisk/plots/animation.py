@@ -19,6 +19,7 @@ from empirisk.clusters.mixture import GaussianMixture
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.fits.minimise import Minimum
+from empirisk.machines.oneclass import OneClassSVM
 from empirisk.plots import style
 from empirisk.plots.scenes import (
     Scene,
@@ -27,6 +28,7 @@ from empirisk.plots.scenes import (
     means_scene,
     minimum_scene,
     mixture_scene,
+    one_class_scene,
     regions_scene,
 )
 from empirisk.protocols import has_problems, is_map
@@ -38,10 +40,11 @@ SCENES: dict[str, Callable[..., Scene]] = {
     "regions": regions_scene,
     "k-means": means_scene,
     "mixture": mixture_scene,
+    "one-class": one_class_scene,
     "path": minimum_scene,
 }
 #: What has no target, and the kind that shows it.
-WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture", Minimum: "path"}
+WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture", OneClassSVM: "one-class", Minimum: "path"}
 SUFFIXES = (".gif", ".html", ".htm")
 DPI = 90  # of a frame: sharp on a screen, and files of a few hundred kilobytes
 #: Signs for the buttons below a film, in place of an icon font from elsewhere.
@@ -116,14 +119,14 @@ def animate(
     ----------
     machine : machine
         Fitted or not. What can be replayed: ensembles with ``staged_predict``, Empirisk machines of two classes or one
-        target, classifiers with ``max_iter``, `KMeans` and `GaussianMixture`. Or the result of `minimise`.
+        target, classifiers with ``max_iter``, `KMeans`, `GaussianMixture`, `OneClassSVM`. Or the result of `minimise`.
     X, y : table and target
         What the machine is fitted to; clusters and mixtures have no target, and results of `minimise` neither.
-    kind : {"auto", "descent", "dual", "regions", "k-means", "mixture", "path"}
+    kind : {"auto", "descent", "dual", "regions", "k-means", "mixture", "one-class", "path"}
         "descent": two weights on their way over the contours of the objective. "dual": the regions, margins and dual
         variables of two classes, with primal and dual objective; with one column, the decision function and the dual
         coefficients as stems. "regions": the decision regions after each round or iteration, with the error. "k-means":
-        its two half-steps. "mixture": the components after each round. "path": that of
+        its two half-steps. "mixture": the components after each round. "one-class": the boundary. "path": that of
         `minimise`. "auto": what suits the machine: "regions" for ensembles and several classes, "dual" for dual ascent
         and kernels, else "descent".
     file : path, optional

@@ -169,12 +169,12 @@ def _join(axes: Any, across: tuple[float, float, float], rows: tuple[float, floa
 
 
 def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axes | None = None) -> Figure:
-    """Draw the error of boosting after each round; for AdaBoost also on its training rows, below its bound.
+    """Draw the error of an ensemble by its rounds or trees; for AdaBoost also on its training rows, below its bound.
 
     Parameters
     ----------
     machine : fitted ensemble
-        An `AdaBoostClassifier`, or anything with ``staged_predict``.
+        An `AdaBoostClassifier`, anything with ``staged_predict``, or a forest or bagging, whose members are counted.
     X, y : table and target, optional
         Rows held out, to show their error (root mean squared for numbers). AdaBoost can do without.
     axes : matplotlib Axes, optional
@@ -196,12 +196,11 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
     curves = {name: getattr(machine, place) for name, place in kept.items() if hasattr(machine, place)}
     name, classifies = type(machine).__name__, is_classifier(machine)
     if X is not None:
-        if not hasattr(machine, "staged_predict"):
-            raise EmpiriskError(f"The {name} has no staged_predict; give a machine that boosts.")
+        if not (hasattr(machine, "staged_predict") or hasattr(machine, "staged_errors")):
+            raise EmpiriskError(f"The {name} has no staged_predict and no staged_errors; give an ensemble.")
         if y is None:
             raise EmpiriskError("y is missing; give the targets of X to measure errors.")
-        error = zero_one_loss if classifies else root_mean_squared_error
-        curves["error on the rows given"] = [error(np.asarray(y), said) for said in machine.staged_predict(X)]
+        curves["error on the rows given"] = _staged(machine, X, y, classifies)
     if not curves:
         raise EmpiriskError(f"The {name} keeps no errors; give X and y to measure them on.")
     axes = style.canvas(axes)
@@ -213,7 +212,17 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
     axes.set_ylim(0 - 0.02 * max(map(np.max, curves.values())), None)
     style.whole_numbers(axes)
     up = "error" if classifies else "root mean squared error"
-    return style.finished(axes, f"{name} over its rounds", "round", up)
+    counted = "round" if hasattr(machine, "staged_predict") else "member"
+    return style.finished(axes, f"{name} over its {counted}s", f"{counted}s", up)
+
+
+def _staged(machine: Any, X: Any, y: ArrayLike, classifies: bool) -> Array:
+    """The error after each round; of machines that vote, of the first members together."""
+    if not hasattr(machine, "staged_predict"):
+        errors = machine.staged_errors(X, y)
+        return errors if classifies else np.sqrt(errors)
+    error = zero_one_loss if classifies else root_mean_squared_error
+    return np.array([error(np.asarray(y), said) for said in machine.staged_predict(X)])
 
 
 def margins(

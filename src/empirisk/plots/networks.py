@@ -24,6 +24,8 @@ MOST = 64
 TOP = 10
 #: Eigenvalues below this share of the largest are drawn there.
 LEAST_SHARE = 1e-12
+#: Units of a layer that are drawn as a graph.
+MOST_UNITS = 16
 #: Places along each side of a map in the plane.
 RESOLUTION = 80
 
@@ -282,6 +284,61 @@ def widths(curve: WidthCurve, *, axes: Axes | None = None) -> Figure:
     return style.finished(axes, f"The test error is highest at width {worst}", "hidden units", "error")
 
 
+def network(machine: Any, *, names: Sequence[str] | None = None, axes: Axes | None = None) -> Figure:
+    """Draw the units of the dense layers as a graph: a line for each weight, the wider the larger.
+
+    Parameters
+    ----------
+    machine : fitted machine with a Network, or fitted Network
+        Whose dense layers are drawn; of a layer with many units the first ones.
+    names : list of str, optional
+        Names of the inputs.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> network = er.Network([3], random_state=0).fit(np.zeros((2, 2)))
+    >>> len(er.plots.network(network).axes[0].collections[0].get_offsets())
+    5
+    """
+    weights = [weight for weight in _network(machine).weights_.values() if weight.ndim == 2]
+    head = np.atleast_2d(getattr(machine, "coef_", np.zeros((0, 0)))).T
+    if head.size and weights and len(head) == weights[-1].shape[1]:
+        weights.append(head)
+    if not weights:
+        raise EmpiriskError("machine has no dense layers; use er.plots.filters for convolutions.")
+    sizes = [len(weights[0]), *(weight.shape[1] for weight in weights)]
+    places = [_spread_out(min(size, MOST_UNITS)) for size in sizes]
+    axes = style.canvas(axes)
+    shades = style.colour(5), style.colour(0)
+    for layer, weight in enumerate(weights):
+        drawn = np.asarray(weight)[: len(places[layer]), : len(places[layer + 1])]
+        largest = np.abs(drawn).max() or 1.0
+        for (i, j), value in np.ndenumerate(drawn):
+            ends = [places[layer][i], places[layer + 1][j]]
+            width = 3 * abs(value) / largest
+            axes.plot([layer, layer + 1], ends, color=shades[int(value > 0)], lw=width, alpha=0.7, zorder=1)
+    across = np.repeat(np.arange(len(sizes)), [len(place) for place in places])
+    axes.scatter(across, np.concatenate(places), s=130, color="white", edgecolors=style.INK, zorder=2)
+    for number, height in enumerate(places[0] if names is not None else []):
+        text = style.plain(names[number], style.BESIDE)
+        axes.text(-0.12, height, text, ha="right", va="center", fontsize=style.SMALL)
+    for name, shade in zip(("below zero", "above zero"), shades, strict=True):
+        axes.plot([], [], color=shade, lw=style.WIDTH, label=name)
+    figure = style.finished(axes, "Units and weights of the network", "", "", grid=False)
+    layers = ["inputs", *(f"layer {number}" for number in range(1, len(sizes)))]
+    labels = [f"{name}\n{size}" for name, size in zip(layers, sizes, strict=True)]
+    axes.set(xlim=(-0.9, len(sizes) - 0.6), yticks=[], xticks=range(len(sizes)), xticklabels=labels)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def _spread_out(count: int) -> NDArray:
+    """Heights of so many units, around zero."""
+    return np.arange(count)[::-1] - (count - 1) / 2
+
+
 def _network(machine: Any) -> Network:
     network = machine if isinstance(machine, Network) else getattr(machine, "features_", None)
     if not isinstance(network, Network) or not hasattr(network, "weights_"):
@@ -302,8 +359,11 @@ def _pictures(
     pictures = pictures[:MOST]
     count = len(pictures)
     new = axes is None
-    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen.
-    drawn = style.tiles(count, int(np.ceil(np.sqrt(count))), 1.5, 1.5) if new else style.panels(axes, count, style.SIZE)
+    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen. One alone is as wide
+    # as its title.
+    side = 1.5 if count > 1 else 3.0
+    across = int(np.ceil(np.sqrt(count)))
+    drawn = style.tiles(count, across, side, side) if new else style.panels(axes, count, style.SIZE)
     high = float(np.abs(pictures).max()) or 1.0
     low = -high if around_zero or pictures.min() < 0 else 0.0
     for one, picture in zip(drawn, pictures, strict=True):

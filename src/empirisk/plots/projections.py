@@ -1,5 +1,7 @@
 """Directions, weights and atoms: as images, and by the variance that each explains."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import ceil, isqrt, sqrt
 from typing import Any
@@ -8,11 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
-from empirisk.plots import style
+from empirisk.plots import planes, style
 
 #: What vectors a machine has, the first that it has.
 NAMES = ("components_", "coef_", "cluster_centers_", "centroids_", "means_")
@@ -162,3 +164,60 @@ def scree(pca: Any, *, share: float | None = None, axes: Axes | None = None) -> 
         axes.axhline(share, color=style.INK, lw=1.0, linestyle=":", label=text.replace("%", " %"))
     style.whole_numbers(axes)
     return style.finished(axes, "Variance of the principal directions", "direction", "share of the variance")
+
+
+def projection(
+    machine: Any, X: Any, y: ArrayLike | None = None, *, directions: tuple[int, int] = (0, 1), axes: Axes | None = None
+) -> Figure:
+    """Draw rows where a projection puts them, coloured by class or by number.
+
+    Parameters
+    ----------
+    machine : fitted projection
+        Anything with ``transform``: `PCA`, a learned metric, a `Network`.
+    X : table
+        The rows.
+    y : array, optional
+        Their classes or numbers.
+    directions : two int
+        Which of the directions to draw; a projection on one is drawn against the order of the rows.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(20, 4))
+    >>> er.plots.projection(er.PCA(2).fit(X), X).axes[0].get_xlabel()
+    'direction 1 (45 % of the variance)'
+    """
+    if not hasattr(machine, "transform"):
+        raise EmpiriskError(f"machine={type(machine).__name__} has no transform; give a projection such as er.PCA.")
+    places = np.asarray(machine.transform(X), dtype=np.float64)
+    across, up = directions if places.shape[1] > 1 else (directions[0], None)
+    if max(number for number in (across, up) if number is not None) >= places.shape[1]:
+        raise EmpiriskError(f"directions={directions!r} asks for more than the {places.shape[1]} that there are.")
+    axes = style.canvas(axes)
+    shown = style.some(len(places))
+    points = places[shown, across], shown.astype(float) if up is None else places[shown, up]
+    values = None if y is None else np.asarray(y)[shown]
+    if values is None:
+        planes.points(axes, points, 0)
+    elif values.dtype.kind == "f":
+        drawn = axes.scatter(*points, c=values, cmap="viridis", s=24, edgecolors=style.INK, linewidths=0.4)
+        style.scale(axes, drawn, "y")
+    else:
+        for number, label in enumerate(np.unique(values)):
+            chosen = values == label
+            planes.points(axes, (points[0][chosen], points[1][chosen]), number, style.plain(label))
+    labels = [_direction(machine, number) for number in (across, up) if number is not None]
+    return style.finished(axes, f"{type(machine).__name__}: the rows", *[*labels, "row"][:2])
+
+
+def _direction(machine: Any, number: int) -> str:
+    shares = getattr(machine, "explained_variance_ratio_", ())
+    share = f" ({shares[number]:.0%} of the variance)".replace("%", " %", 1) if number < len(shares) else ""
+    return f"direction {number + 1}{share}"

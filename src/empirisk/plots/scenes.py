@@ -268,6 +268,29 @@ def _at(played: Replay, state: int) -> str:
     return f"{solver}: iteration {min(state, len(played.points) - 2)}"
 
 
+def one_class_scene(machine: Any, X: Any, y: None, columns: Sequence[Any], held: Held, most: int) -> Scene:
+    """The boundary of a one-class machine if its fit ends early; beside it, primal and dual."""
+    flat = planes.plane(X, columns, held, GRID)
+    rounds = max(1, int(np.max(clone(machine).fit(X).n_iter_)))
+    shown = spread(rounds, most) + 1
+    stages = [clone(machine).set_params(max_iter=int(k)) for k in shown]
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # it is meant to end early
+        for stage in stages:
+            stage.fit(X)
+    proofs = [stage.certificate_ for stage in stages]
+    curves = {name: np.array([getattr(proof, name) for proof in proofs]) for name in ("primal", "dual")}
+
+    def paint_frame(left: Axes, frame: int) -> None:
+        at = stages[frame]
+        values = np.asarray(at.decision_function(flat.rows), dtype=np.float64).ravel()
+        planes.two_kinds(left, flat, np.asarray(at.predict(X)) <= 0, "inside", "outside")
+        planes.border(left, flat, values, [0.0], "-", 1.4, "boundary")
+        style.inside(left, "upper right")
+        _title(left, flat, f"{type(at).__name__}: iteration {shown[frame]}")
+
+    return scene(paint_frame, shown, curves, OVER_ITERATIONS)
+
+
 DEVIATIONS = (1.0, 2.0)  # ellipses around a mean
 
 

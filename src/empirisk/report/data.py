@@ -165,7 +165,9 @@ def spark_counts(series: pl.Series, kind: Kind) -> NDArray[np.int64]:
     if not len(numbers):
         return np.zeros(0, np.int64)
     edges = bins(numbers)
-    return np.histogram(np.clip(numbers, edges[0], edges[-1]), np.linspace(edges[0], edges[-1], SPARK_BARS + 1))[0]
+    counts = np.histogram(np.clip(numbers, edges[0], edges[-1]), edges)[0]
+    # Bars of whole bins, of whole numbers then: otherwise some hold one number, and others two or none.
+    return np.add.reduceat(counts, np.arange(0, len(counts), -(-len(counts) // SPARK_BARS)))
 
 
 def _typical(column: Any) -> str:

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from empirisk import templates
+from markupsafe import Markup
+
+from empirisk import messages, templates
 from empirisk.errors import listed
 from empirisk.formats import printable
+from empirisk.messages import coded
 from empirisk.templates import text_of
 
 ROOM = "empirisk.report"
@@ -109,7 +112,8 @@ def sections(makers: dict[str, Callable[[], Section]]) -> tuple[list[Section], l
         try:
             section = make()
         except Exception as problem:  # noqa: BLE001
-            lost.append(f"The section “{title}” could not be made ({type(problem).__name__}: {problem}).")
+            told = f"The section “{title}” could not be made ({type(problem).__name__}: {problem})."
+            lost.append(coded("ER034", told))
             continue
         blocks = [
             block._replace(figures=_in_time(block.figures)) if isinstance(block, Figures) else block
@@ -121,7 +125,7 @@ def sections(makers: dict[str, Callable[[], Section]]) -> tuple[list[Section], l
         if blocks:
             made.append(section._replace(blocks=blocks))
     if late:
-        lost.append(f"The time given left no room for {len(late)} pictures: {listed(late)}.")
+        lost.append(coded("ER033", f"The time given left no room for {len(late)} pictures: {listed(late)}."))
     return made, lost
 
 
@@ -146,5 +150,7 @@ def render(makers: dict[str, Callable[[], Section]], warnings: Sequence[str] = (
     parts |= {
         "style": text_of("empirisk", "palette.css") + text_of(ROOM, "style.css"),
         "script": text_of(ROOM, "script.js"),
+        "linked": lambda text: Markup(messages.linked(text)),
+        "notes": lambda texts: Markup(messages.notes(texts)),
     }
     return templates.render(ROOM, "template.html", _shown, sections=made, warnings=[*warnings, *lost], **parts)

@@ -29,9 +29,11 @@ SIGNIFICANCE = 0.05  # Bonferroni-corrected p value up to which a subgroup is li
 
 def test(learned: Any) -> Section:
     """The test: scores, and how the predictions look."""
-    blocks: list[Any] = [Paragraph(learned.test.luck)] if learned.test.luck else []
+    # That it was no luck is no praise for a model that was told the answer.
+    blocks: list[Any] = [Paragraph(learned.test.luck)] if learned.test.luck and not learned.leaks else []
     blocks.append(scores(learned))
     blocks += [] if learned.classes is None else [by_class(learned), *confusion(learned)]
+    blocks += [Paragraph(_threshold(learned))] if learned.test.threshold else []
     highest = top_rows(learned)
     blocks += [highest] if highest.rows else []
     chooser = threshold(learned)
@@ -98,6 +100,15 @@ def by_class(learned: Any) -> Table:
     return Table("Each class", head, rows, extra=[4, 5])
 
 
+def _threshold(learned: Any) -> str:
+    """From which probability on a rare class is named, and why not from a half on."""
+    place, least = learned.test.threshold
+    return (
+        f"{named(learned, learned.classes[place])} is named where its probability is {number(least, 2)} or more, even "
+        "where the other class is more probable: from a half on, too few would be named."
+    )
+
+
 def _share(some: int, total: int) -> Cell:
     return Cell("-", -1) if not total else Cell(f"{some / total:.1%}", some / total, bar=some / total)
 
@@ -107,9 +118,10 @@ def top_rows(learned: Any) -> Table:
     rare = learned.rare
     head, rows = ["Rows with the highest scores", "Hits", "Precision", "Found of all", "Times chance (lift)"], []
     name = "" if rare is None else named(learned, rare)
-    if rare is not None and learned.test.probabilities is not None:
+    values = None if rare is None else learned.test.values_of(learned.classes.tolist().index(rare))
+    if values is not None:
         are = learned.test.truth == rare
-        order = np.argsort(-learned.test.probabilities[:, learned.classes.tolist().index(rare)], kind="stable")
+        order = np.argsort(-values, kind="stable")
         for taken in sorted({k for k in (*TOP, int(are.sum())) if k <= len(are) / 2}):
             hits = int(are[order[:taken]].sum())
             lift = hits / taken / max(are.mean(), 1e-12)

@@ -48,9 +48,9 @@ BOUNDED_CURVATURE = Need("a loss with bounded curvature", lambda p: p.loss.curva
 
 # --- the penalty ------------------------------------------------------------------------------------------------------
 NORMS = Need("a penalty l1 |w|_1 + l2/2 |w|^2", lambda p: p.penalty.plain)
-NORMS_OR_GROUPS = Need(
-    "a penalty l1 |w|_1 + l2/2 |w|^2, or norms of groups of weights",
-    lambda p: p.penalty.plain or p.penalty.group_limits(p.width) is not None,
+NORMS_POSITIVE_OR_GROUPS = Need(
+    "a penalty l1 |w|_1 + l2/2 |w|^2, also of weights that are not negative, or norms of groups of weights",
+    lambda p: p.penalty.plain or p.penalty.positive or p.penalty.group_limits(p.width) is not None,
 )
 GROUPS = Need("norms of groups of weights as penalty", lambda p: p.penalty.group_limits(p.width) is not None)
 CURVED_PENALTY = Need(

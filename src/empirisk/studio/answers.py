@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, NotWritten
 from empirisk.league.records import as_json
 from empirisk.service.app import problem, read_body
 from empirisk.service.bodies import Refusal, parse
@@ -26,34 +26,57 @@ def json_response(content: Any) -> Response:
     return Response(json.dumps(as_json(content), separators=(",", ":")), media_type="application/json")
 
 
-def answering(
-    view: Callable[[Request, Any], Any], worker: ThreadPoolExecutor, refused: int = 422
-) -> Callable[[Request], Awaitable[Response]]:
-    """A handler that computes a view in a worker thread; the view is given the request and the JSON of its body.
+def told(status: int, sentence: str) -> Response:
+    """A sentence that says what is wrong, with what HTTP would call it.
 
-    ``refused`` is the status of a sentence about what was asked for. Views that answer while somebody types say 200:
-    a half-written kernel is no failure, which browsers would list in their console.
+    The status of the response is 200: browsers list others in their console, and a name that is half written, or a
+    file of another kind, is no failure of the page.
     """
+    return json_response({"error": sentence, "status": status})
+
+
+def answering(
+    view: Callable[[Request, Any], Any], worker: ThreadPoolExecutor, refuse: Callable[[int, str], Response] = told
+) -> Callable[[Request], Awaitable[Response]]:
+    """A handler that computes a view in a worker thread; the view is given the request and the JSON of its body."""
+
+    async def work(request: Request) -> Any:
+        body = parse(await read_body(request, MAX_BODY_BYTES)) if request.method == "POST" else {}
+        if not isinstance(body, dict):
+            raise Refusal(400, "A question is an object of names and values.")
+        context = copy_context()
+        return await asyncio.get_running_loop().run_in_executor(worker, lambda: context.run(view, request, body))
+
+    return taking(work, refuse)
+
+
+def taking(
+    view: Callable[[Request], Awaitable[Any]], refuse: Callable[[int, str], Response] = told
+) -> Callable[[Request], Awaitable[Response]]:
+    """A handler of a view that reads the body of its request itself; ``refuse`` makes the response of a sentence."""
 
     async def handle(request: Request) -> Response:
         try:
-            body = parse(await read_body(request, MAX_BODY_BYTES)) if request.method == "POST" else None
-            context = copy_context()
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(worker, lambda: context.run(view, request, body))
+            found = await view(request)
             return found if isinstance(found, Response) else json_response(found)
         except Refusal as refusal:
-            return problem(refusal.status, str(refusal))
+            return refuse(refusal.status, str(refusal))
+        except NotWritten as error:  # its sentence asks for another path, and those of the studio are its own
+            return refuse(507, _no_room(error.__cause__ or error))
         except EmpiriskError as error:
-            return problem(refused, str(error))
+            return refuse(422, str(error))
         except ClientDisconnect:
-            return problem(400, "The request was cut short.")
+            return refuse(400, "The request was cut short; nothing of it is kept.")
         except OSError as error:
-            return problem(507, f"Reading or writing failed ({error.strerror or error}); make room and try again.")
+            return refuse(507, _no_room(error))
         except MemoryError:
-            return problem(507, "There is not enough memory; give fewer rows.")
+            return refuse(507, "There is not enough memory; give fewer rows.")
         except Exception:  # one view must not end the studio
             log.exception("a view failed")
             return problem(500, UNEXPECTED)
 
     return handle
+
+
+def _no_room(error: BaseException) -> str:
+    return f"Reading or writing failed ({getattr(error, 'strerror', '') or error}); make room and try again."

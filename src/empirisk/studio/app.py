@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from threading import Thread
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -12,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from empirisk.service import connections
 from empirisk.service.app import always, problem
 from empirisk.studio.guard import Guard
+from empirisk.studio.playground.fitting import load_loops
 from empirisk.studio.playground.routes import routes as playground
 from empirisk.studio.workbench.folder import StudioFolder
 from empirisk.studio.workbench.routes import Workbench, routes
@@ -47,6 +49,7 @@ def make_studio(port: int, announce: Callable[[str], None], folder: StudioFolder
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        Thread(target=load_loops, name="loops", daemon=True).start()  # before somebody waits for them
         yield
         workbench.runs.close()
 

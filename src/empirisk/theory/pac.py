@@ -127,4 +127,6 @@ def _counted(hypotheses: float) -> tuple[float, str]:
     if check_above_zero("hypotheses", hypotheses) < 1:
         raise EmpiriskError(f"hypotheses={hypotheses!r} must be at least 1: the number of hypotheses to choose from.")
     size = math.log(hypotheses)
+    if hypotheses < 1e5:  # a number that is read at a glance
+        return size, f"{hypotheses:g}"
     return size, f"{hypotheses:.3g}" if size < LARGEST_LOG else f"10^{size / math.log(10):.0f}"

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import state
 from empirisk.contract.arguments import (
     check_count,
+    check_flag,
     check_number,
     check_time,
     count_features,
@@ -24,7 +25,7 @@ from empirisk.contract.arguments import (
     weigh_classes,
 )
 from empirisk.contract.elsewhere import blockwise, rows_for_trees
-from empirisk.contract.ensemble import ClassMembers, Members
+from empirisk.contract.ensemble import ClassMembers, ListOfMembers, Members
 from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
 from empirisk.contract.multiclass import elected
 from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
@@ -76,6 +77,7 @@ class ForestParameters:
     min_impurity_decrease: float = 0.0
     bootstrap: bool = True
     max_samples: int | float | None = 1.0
+    oob_score: bool = True
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
     max_time: float | None = None
@@ -97,7 +99,7 @@ class ForestWork:
     gains: list[Array] = field(default_factory=list)
 
 
-class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Importances, Estimator, ABC):
+class Forest(ForestParameters, PackedTrees, ListOfMembers, Members, CallbackSupportMixin, Importances, Estimator, ABC):
     """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
 
     _state = state.State(
@@ -145,6 +147,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
     def _check(self, size: int) -> float:
         check_count("n_estimators", self.n_estimators)
         check_bins(self.max_bins)
+        check_flag("oob_score", self.oob_score)
         check_time(self.max_time)
         if self.bootstrap not in (True, False):
             raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
@@ -198,8 +201,9 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         self.__dict__.update(self._fitted(trees, rises, gains))
         self.stopped_ = Ending.FINISHED if len(trees) == self.n_estimators else deadline.reason or Ending.CALLBACK
         warm.keep(work, self.stopped_ == Ending.FINISHED)
-        answers = np.where(work.seen[:, None] > 0, work.total / np.maximum(work.seen, 1)[:, None], np.nan)
-        self._judge(answers, target.y, weights)
+        if self.oob_score:
+            answers = np.where(work.seen[:, None] > 0, work.total / np.maximum(work.seen, 1)[:, None], np.nan)
+            self._judge(answers, target.y, weights)
         watch.close()
         warn_if_unfinished(self, deadline.reason, f"{len(trees)} of {self.n_estimators} trees")
 
@@ -300,6 +304,8 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         add up to where they are whole numbers, in proportion to the weights: weight 2 equals the row twice.
     max_samples : int, float or None
         Size of a sample: a number of rows, or a share of that; None is all of it.
+    oob_score : bool
+        Whether the answers about rows outside the samples are kept: ``oob_score_`` and its like.
     max_bins : int
         Intervals into which a numeric column is cut, at most 255.
     categorical_features : "auto", list of columns or mask
@@ -448,8 +454,8 @@ class ForestRegressor(OutOfBagNumbers, RegressorMixin, MultiOutputMixin, Forest)
     Parameters
     ----------
     n_estimators, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
-min_impurity_decrease, bootstrap, max_samples, max_bins, categorical_features, max_time, n_jobs, warm_start, \
-random_state
+min_impurity_decrease, bootstrap, max_samples, oob_score, max_bins, categorical_features, max_time, n_jobs, \
+warm_start, random_state
         As for `ForestClassifier`. Splits reduce the squared error.
     max_features : int, float, "sqrt", "log2" or None
         Columns that each split looks at, a third of them unless said otherwise.

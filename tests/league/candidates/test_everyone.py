@@ -14,8 +14,8 @@ from tests.service.serving import Client, serving
 pytestmark = pytest.mark.long
 
 
-def table(rows=90):
-    """Numbers with gaps, words, truth values and a date; a class and a number to predict."""
+def table(rows=90, strands=False):
+    """Numbers with gaps, words, truth values and a date, and sequences if asked; a class and a number to predict."""
     random = np.random.default_rng(0)
     x, town = random.normal(size=rows), random.choice(["Ulm", "Bonn", "Kiel"], rows)
     score = x + 1.5 * (town == "Ulm") + 0.3 * random.normal(size=rows)
@@ -24,6 +24,7 @@ def table(rows=90):
             "x": [None if k % 11 == 0 else float(value) for k, value in enumerate(x)],
             "town": town,
             "member": random.random(rows) < 0.5,
+            **({"strand": ["".join(random.choice(list("ACGT"), 12)) for _ in range(rows)]} if strands else {}),
             "day": [f"2024-0{1 + k % 9}-1{k % 10}" for k in range(rows)],
             "kind": np.digitize(score, [-0.5, 1.0]).astype(str),
             "amount": score,
@@ -45,14 +46,15 @@ def test_from_the_table_to_the_service(target, name, monkeypatch, tmp_path):
         monkeypatch.setattr(candidates, limit, 1)
     other = "amount" if target == "kind" else "kind"
     players = ["forest", "boosting", "vote"] if name == "vote" else [name]  # of whom a vote is made
-    found = er.learn(table(), target, machines=players, drop=[other], folds=2, out=tmp_path / "it")
+    given = table(strands=name == "string_kernel")
+    found = er.learn(given, target, machines=players, drop=[other], folds=2, out=tmp_path / "it")
     assert {one.state: one.remark for one in found.standings} == {"done": ""}
     assert not [warning for warning in found.warnings if "could not be made" in warning]
     page = (tmp_path / "it.report.html").read_text()
     assert found.best.title in page
     assert "could not be drawn" not in page
     model = er.load(tmp_path / "it.model")
-    new = table().drop("kind", "amount").head(3)
+    new = given.drop("kind", "amount").head(3)
     expected = found.model.predict(new).tolist()
     assert model.predict(new).tolist() == expected
     with serving(model) as port:

@@ -64,7 +64,7 @@ def test_a_fit_of_the_contest_that_was_cut_has_no_score(learn, tmp_path):
     standing = next(one for one in found.standings if one.name == "pressed")
     assert (standing.state, standing.remark, len(standing.scores)) == ("stopped", "interrupted", 2)
     assert found.winner == "baseline"
-    assert found.warnings[-1] == "Ctrl-C left no room for importances, effects and the learning curve."
+    assert found.warnings[-1] == "Ctrl-C left no room for importances, effects and the learning curve. [ER033]"
     assert written(tmp_path) == ["it.model", "it.report.html"]
 
 
@@ -83,7 +83,7 @@ def test_a_callable_ends_it_as_one_ctrl_c_does(learn, tmp_path, at):
     with er.config(stop=asked.is_set):  # and goes on asking for it
         found = learn(at, ask=lambda times: asked.set())
     assert found.winner == ("baseline" if at == 3 else "pressed")
-    assert found.warnings[-1] == "Ctrl-C left no room for importances, effects and the learning curve."
+    assert found.warnings[-1] == "Ctrl-C left no room for importances, effects and the learning curve. [ER033]"
     assert written(tmp_path) == ["it.model", "it.report.html"]
 
 

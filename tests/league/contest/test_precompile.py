@@ -20,7 +20,7 @@ SIZE = Size.of(X, Y, 2, 0)
 def test_what_machines_need_is_in_the_cache_when_the_process_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     with er.config(threads=2), PrecompileProcesses() as processes:
-        processes.compile([("neighbours", False)], {False: (SIZE, X, Y)})
+        processes.compile([("neighbours", "numbers")], {"numbers": (SIZE, X, Y)})
         (process,) = processes.running
         assert process.wait(timeout=120) == 0
     kept = [file.name for file in tmp_path.rglob("*.nbc")]
@@ -30,7 +30,7 @@ def test_what_machines_need_is_in_the_cache_when_the_process_ends(tmp_path, monk
 def test_a_process_ends_with_the_contest_and_leaves_no_file_half_way(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     with er.config(threads=2), PrecompileProcesses() as processes:
-        processes.compile([("forest", False), ("network", False)], {False: (SIZE, X, Y)})
+        processes.compile([("forest", "numbers"), ("network", "numbers")], {"numbers": (SIZE, X, Y)})
     (process,) = processes.running
     assert process.wait(timeout=120) == 0
     assert not [file for file in tmp_path.rglob("*") if ".tmp." in file.name]
@@ -39,7 +39,7 @@ def test_a_process_ends_with_the_contest_and_leaves_no_file_half_way(tmp_path, m
 
 def test_one_thread_compiles_nothing_ahead():
     with er.config(threads=1), PrecompileProcesses() as processes:
-        processes.compile([("neighbours", False)], {False: (SIZE, X, Y)})
+        processes.compile([("neighbours", "numbers")], {"numbers": (SIZE, X, Y)})
     assert processes.running == []
 
 
@@ -65,7 +65,7 @@ def asked(monkeypatch):
 def test_the_first_loop_that_is_compiled_in_a_contest_starts_it_for_those_who_come_later(asked):
     er.learn("iris", machines=["logistic", "centroid"], listener=Compiler())
     names, parts = asked[0]  # a cold machine asks again: nothing runs here
-    assert names == [("logistic", False), ("centroid", False)]  # the last is needed last
+    assert names == [("logistic", "numbers"), ("centroid", "numbers")]  # the last is needed last
     assert [(size.classes, len(X)) for size, X, _ in parts.values()] == [(3, 96)]
 
 
@@ -96,6 +96,6 @@ def test_trees_are_compiled_for_codes_where_they_get_codes(asked):
     table = {"x": X[:, 0], "town": towns, "y": np.where(Y, "yes", "no")}
     er.learn(table, "y", machines=["logistic", "boosting"], listener=Compiler())
     names, parts = asked[0]
-    assert dict(names) == {"logistic": False, "boosting": True}
-    assert parts[True][0].codes == [1]
-    assert (parts[False][1].shape[1], parts[True][1].shape[1]) == (4, 2)
+    assert dict(names) == {"logistic": "numbers", "boosting": "codes"}
+    assert parts["codes"][0].codes == [1]
+    assert (parts["numbers"][1].shape[1], parts["codes"][1].shape[1]) == (4, 2)

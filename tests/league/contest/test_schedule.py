@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from empirisk.league.contest.budget import OVER, SLOW, TimeBudget
+from empirisk.league.contest.budget import COMPILED_ELSEWHERE, OVER, SLOW, TimeBudget
 from empirisk.league.contest.schedule import FEWEST, FIRST_ROWS, Schedule
 from empirisk.league.records import CandidateResult, FoldResult, winner
 
@@ -25,6 +25,7 @@ class Kind:
     fails: bool = False
     reason: str = ""
     votes: bool = False
+    cold: bool = False  # its loops are not compiled yet
 
     @property
     def title(self):
@@ -81,8 +82,8 @@ class Kinds:
         members = [one.machine for one in voters]
         return [Setting(members[0].kind, 0, tuple(members[:2]))]
 
-    def reads_codes(self, setting):
-        return False
+    def encoding(self, setting):
+        return "numbers"
 
 
 @dataclass(eq=False)
@@ -93,7 +94,6 @@ class Table:
     count: int = 5
     seconds: float = 0.0
     done: set = field(default_factory=set)
-    two: bool = False
 
     @property
     def judges(self):
@@ -109,7 +109,10 @@ class Table:
     def part(self, rows):
         return replace(self, rows=min(rows, self.rows), count=1, done=set(), seconds=0.0)
 
-    def encoded(self, fold, codes):
+    def encoding(self, wanted):
+        return wanted
+
+    def encoded(self, fold, encoding):
         return fold in self.done
 
 
@@ -147,6 +150,8 @@ class Simulation:
         refusal = self.budget.refusal(play.expected) if play.limited else ""
         if refusal:
             return FoldResult(state="stopped" if refusal == OVER else "late", reason=refusal)
+        if play.setting.kind.cold and self.schedule.may_wait:
+            return FoldResult(state="late", reason=COMPILED_ELSEWHERE)
         self.plays.append(play)
         if play.fold not in play.folds.done:
             play.folds.done.add(play.fold)
@@ -206,6 +211,16 @@ def test_without_a_limit_everyone_plays_every_fold_simple_ones_first():
     assert [(play.setting.number, play.fold) for play in done.plays if play.result.name == "tree"] == [
         (number, fold) for fold in range(5) for number in (0, 1)
     ]
+
+
+def test_who_must_be_compiled_first_plays_when_the_leaders_have_played_all_rows():
+    kinds = [BASELINE, Kind("logistic", 0.6, 0.1, 1, cold=True), Kind("svm", 0.8, 1, 2, cold=True), Kind("tree", 0.5)]
+    done = Simulation(kinds, rows=20_000, limit=1000).run()
+    order = [(play.result.name, play.folds.rows, play.fold) for play in done.plays]
+    assert order[1] == ("logistic", FIRST_ROWS, 0)  # one of the first is compiled where it plays
+    first = order.index(("svm", FIRST_ROWS, 0))  # few rows, as everyone in the first round
+    assert order.index(("logistic", 20_000, 4)) < first < order.index(("svm", 20_000, 4))
+    assert winner(list(done.results.values())).name == "svm"
 
 
 def test_a_large_table_keeps_one_setting_after_the_first_fold(monkeypatch):

@@ -219,7 +219,7 @@ def test_there_is_a_result_however_short_the_time(tmp_path):
     assert all(one.remark == "the time is over before its turn" for one in found.standings[2:])
     assert found.importances == []
     assert found.curve is None
-    assert found.warnings[-1] == "The time given left no room for importances, effects and the learning curve."
+    assert found.warnings[-1] == "The time given left no room for importances, effects and the learning curve. [ER033]"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["soon.model", "soon.report.html"]
 
 
@@ -306,7 +306,7 @@ def test_a_fit_that_would_come_too_late_is_not_the_model(monkeypatch, small_roun
     assert not was_cut(found.model.machine)
     assert found.model.machine.max_time is None
     assert found.model.description["rows"] == 40
-    assert "The model learned from 40 of 400 training rows: give more time for all of them." in found.warnings
+    assert "The model learned from 40 of 400 training rows: give more time for all of them. [ER033]" in found.warnings
     assert time.perf_counter() - begin < 60  # and not the thousand seconds that one fit would take
 
 
@@ -321,17 +321,42 @@ def test_what_is_compiled_is_said_timed_and_given_up_in_time():
     def outer(x):
         return 2 * inner(x)
 
-    said = []
-    with listening_to_numba(CompilationListener(lambda: said.append("compiling"))) as compiling:
+    said, budget = [], TimeBudget(100.0, 0.0, 0.0, now=lambda: 10.0, worked=lambda: 10.0)
+    budget.begin_turn(9)
+    left = budget.left
+    listener = CompilationListener(lambda: said.append("compiling"), passed=budget.extend_turn)
+    with listening_to_numba(listener) as compiling:
         with pytest.raises(Stopped), stopping(lambda: True):
             outer(1)
         assert outer(1) == 4
         before = compiling.seconds
         assert outer(2) == 6
-        with pytest.raises(Stopped), listening_to_numba(CompilationListener(lambda: None, late=lambda: True)):
+        with pytest.raises(Stopped), listening_to_numba(CompilationListener(lambda: None, lambda: "it is too late")):
             outer(1.5)
     assert said == ["compiling"] * 3
     assert compiling.seconds >= before > 0
+    assert budget.left == pytest.approx(left + compiling.seconds)  # no turn is shorter for what is done once
+    budget.extend_turn(1000.0)
+    assert budget.turn == budget.deadline - 25.0  # but compiling leaves time to others
+
+
+def test_a_turn_goes_on_while_its_loops_are_compiled():
+    from numba import njit
+
+    @njit
+    def inner(x):
+        return x + 3
+
+    @njit
+    def outer(x):
+        return 2 * inner(x)
+
+    clock = iter(np.arange(10.0, 90.0, 3.0))
+    budget = TimeBudget(100.0, 0.0, 0.0, turn=11.0, now=lambda: 10.0, worked=lambda: 10.0)
+    late = lambda: next(clock) >= budget.turn  # noqa: E731  every function takes three seconds
+    listener = CompilationListener(lambda: None, passed=lambda seconds: budget.extend_turn(3.0))
+    with listening_to_numba(listener), stopping(late):
+        assert outer(1) == 8
 
 
 def test_exact_distances_of_sparse_rows_end_with_the_time():

@@ -101,7 +101,8 @@ def test_with_a_rare_class_the_headline_says_what_was_found(rare):
     assert found.summary().startswith("On 300 rows it had never seen, the model finds ")
     assert f" of the {are.sum()} with y rare among the {max(are.sum(), 10)} rows that it scores" in found.summary()
     score = f"(F1 score {f1_score(are, said):.3g}). Its average precision is "
-    assert f"of {said.sum()} that it calls rare, {hits} are {score}" in found.summary()
+    since = f" (from a probability of {found.test.threshold[1]:.2g} on)" if found.test.threshold else ""
+    assert f"of {said.sum()} that it calls rare{since}, {hits} are {score}" in found.summary()
     assert "F1 score" in asked.summary()
 
 

@@ -51,8 +51,8 @@ def test_rows_that_cannot_be_scored_are_left_out_and_said(model):
     new = shop(100, seed=1).with_columns(pl.Series("bought", ["perhaps", None] + ["yes", "no"] * 49))
     found = score(model, new)
     assert found.rows == 98
-    assert found.warnings[0] == "1 rows without a value of 'bought' were left out."
-    assert found.warnings[1] == "1 rows of classes that the model does not know were left out."
+    assert found.warnings[0] == "1 rows without a value of 'bought' were left out. [ER029]"
+    assert found.warnings[1] == "1 rows of classes that the model does not know were left out. [ER029]"
     with pytest.raises(EmpiriskError, match="lacks the column 'bought'"):
         score(model, new.drop("bought"))
 

@@ -7,6 +7,7 @@ from sklearn import linear_model
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.solvers.base import Watch
 
 pytestmark = pytest.mark.row("E3")
 
@@ -72,3 +73,13 @@ def test_what_has_no_meaning_is_refused():
     with pytest.raises(EmpiriskError, match="C='loo' has a closed form"):
         er.Ridge("loo", positive=True).fit(X, y)
     assert er.Ridge("cv", positive=True).fit(X, y).coef_.min() >= 0
+
+
+def test_a_start_near_the_solution_saves_steps():
+    X, y, _ = data(6, 80, 30)
+    (problem,) = er.Ridge(C=1.0, positive=True).problems(X, y)
+    solver, cold, warm = er.solvers.NonNegative(), Watch(), Watch()
+    first = solver.solve(problem, cold)
+    again = solver.solve(problem, warm, first)
+    np.testing.assert_allclose(again.w, first.w, atol=1e-12)
+    assert warm.iterations <= 2 < cold.iterations

@@ -35,13 +35,17 @@ def products(machine: MapsFeatures, x: Symbolic) -> Symbolic:
 
 
 def monomials(x: Symbolic, powers: Any) -> Symbolic:
-    """Products of powers of the columns, a column for each row of ``powers``."""
-    return np.concatenate([_monomial(x, row) for row in powers], axis=1)
+    """Products of powers of the columns, a column for each row of ``powers``.
 
-
-def _monomial(x: Symbolic, powers: Any) -> Symbolic:
-    factors = [x[:, [column]] for column, power in enumerate(powers) for _ in range(int(power))]
-    return reduce(np.multiply, factors) if factors else x[:, [0]] * 0.0 + 1.0
+    >>> from empirisk.exports.tensor import entry
+    >>> monomials(entry("x", np.array([[2.0, 3.0]])), np.array([[0, 0], [1, 1], [0, 2]])).value
+    array([[1., 6., 9.]])
+    """
+    one, degree = x.shape[1], int(np.max(np.sum(powers, axis=1), initial=1))
+    chosen = [np.repeat(np.arange(one), row) for row in np.asarray(powers, dtype=int)]
+    places = np.array([[*columns, *[one] * (degree - len(columns))] for columns in chosen], dtype=int)
+    padded = np.concatenate([x, x[:, [0]] * 0.0 + 1.0], axis=1)
+    return reduce(np.multiply, (padded[:, column.tolist()] for column in places.T))
 
 
 @write_answers.register

@@ -5,23 +5,31 @@ from typing import Any
 import numpy as np
 
 from empirisk.exports import words
-from empirisk.exports.registry import Answers, answers, asked, described, write_answers
+from empirisk.exports.registry import Answers, answers, asked, described, refused, write_answers
 from empirisk.exports.rows import CHECKED, Rows, make_rows
 from empirisk.exports.tensor import Symbolic, constant
 from empirisk.tables.encoding.encoder import TableEncoder
 from empirisk.tables.encoding.numbers_and_texts import FAR
-from empirisk.tables.model import TableModel
+from empirisk.tables.model import TableModel, named_from
 from empirisk.tables.reading.frames import as_frame
 
 
 @write_answers.register
 def _(model: TableModel, x: Any) -> Answers:
-    return answers(model.pipeline, x)
+    if model.history is not None:
+        raise refused(model, "it reads what the target was in rows before, and a graph sees one row at a time")
+    found = answers(model.pipeline, x)
+    if model.threshold is None:
+        return found
+    named = named_from(constant(model.classes), found["predict_proba"], *model.threshold)
+    return found | {"predict": named}
 
 
 @write_answers.register
 def _(encoder: TableEncoder, x: Any) -> Answers:
     """The blocks in the order of `TableEncoder`: numbers, codes, flags, means, indicators, words, others."""
+    if encoder.letters:
+        raise refused(encoder, "its sequences are compared by kernels on strings")
     used = {column.name: column for column in encoder.schema.used}
     column = {name: x[:, [place]] for place, name in enumerate(used)}
     numeric = [each.type.graph_numbers(column[each.name], each, words) for each in encoder._numeric]
@@ -110,5 +118,6 @@ def _(model: TableModel) -> tuple[str, bool]:
 @asked.register
 def _(model: TableModel, table: Any) -> Answers:
     encoded, machine = model.encode(table), model.pipeline[-1]
-    methods = ["predict", "decision_function", *["predict_proba"] * model.has_probabilities]
-    return {name: getattr(machine, name)(encoded) for name in methods if hasattr(machine, name)}
+    methods = ["decision_function", *["predict_proba"] * model.has_probabilities]
+    told = {name: getattr(machine, name)(encoded) for name in methods if hasattr(machine, name)}
+    return told | {"predict": model.predict_encoded(encoded)}

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,17 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 import empirisk as er
 from empirisk.errors import EmpiriskError, did_you_mean
 from empirisk.extras import missing
+from empirisk.kernels.strings import Spelled
+from empirisk.league.rows.split import CODES, LETTERS, NUMBERS
 
 #: Kernel machines on more rows than this work on Nystrom features: those that factor the whole matrix, and those that
 #: look at parts of it. Under a limit of time, which stops them, the latter are tried on more.
 EXACT_ROWS, EXACT_SVM_ROWS = 8_000, 20_000
 MAX_KERNEL_ROWS = 100_000  # kernel machines on more take minutes even so
 METRIC_ROWS = 12_000  # a metric takes some fits of the whole matrix, each of which takes seconds on as many rows
+#: Rows from which kernels on strings work on Nystrom features, letters that they count in some seconds, and pairs of
+#: letters that are compared in one; landmarks that are enough at the least.
+STRING_ROWS, MAX_STRING_LETTERS, MAX_STRING_STEPS, MIN_LANDMARKS = 2_000, 2_000_000, 2e8, 50
 LANDMARKS = 300  # Nystrom features: their normal matrix costs about as much as they do
 #: Trees look at every entry of a table, zeros too.
 MAX_DENSE_ENTRIES = 50_000_000
@@ -54,8 +60,9 @@ class Size:
     """What the settings depend on: the shape of the encoded training part, the sum of its variances, the classes.
 
     ``unit`` is the mean distance of the targets from their median, for numbers: what the strength of a loss that is not
-    squared must be measured in, ``codes`` the places of the columns that hold codes of words, and ``deviance`` the loss
-    of counts or of skewed amounts, where the target holds these.
+    squared must be measured in, ``codes`` the places of the columns that hold codes of words, ``strings`` those that
+    spell each column of sequences, and ``deviance`` the loss of counts or of skewed amounts, where the target holds
+    these.
     """
 
     rows: int
@@ -66,6 +73,7 @@ class Size:
     seed: int
     unit: float = 1.0
     codes: list[int] = field(default_factory=list)
+    strings: list[list[int]] = field(default_factory=list)
     deviance: str = ""
 
     @property
@@ -128,8 +136,8 @@ class Candidate:
         From a `Size` to settings that take little time and come first where it is short, if it has any.
     fair : bool
         Whether classes count alike for it already, however many rows they have.
-    codes : bool
-        Whether it takes codes of words, and not an indicator of each.
+    encoding : str
+        What it reads: numbers, with an indicator for each word; codes of words; or sequences letter by letter.
     pairs : bool
         Whether it looks at pairs of rows.
     votes : bool
@@ -144,7 +152,7 @@ class Candidate:
     fair: bool = False
     turn: int = LAST
     quick: Callable[[Size], list[Any]] = lambda size: []
-    codes: bool = False
+    encoding: str = NUMBERS
     pairs: bool = False
     votes: bool = False
 
@@ -234,6 +242,42 @@ def _learned_kernels(size: Size) -> list[Any]:
     pairs = ((20.0, "full"), (20.0, "diagonal"), (2.0, "full"))
     make = partial(er.Classifier, loss="squared") if size.classes else er.Ridge
     return [make(C=C, features=er.LearnedKernel(metric=metric)) for C, metric in pairs]
+
+
+def _string_kernels(size: Size) -> list[Any]:
+    """Machines with a kernel on strings: counts of pieces, and letters in common with gaps, as far as that is quick."""
+    spelled = [slice(places[0], places[-1] + 1) for places in size.strings]
+    others = np.setdiff1d(np.arange(size.columns), np.concatenate(size.strings)).tolist()
+    usual = size.rows if size.rows <= STRING_ROWS else LANDMARKS
+    # Kernels of letters with gaps compare each letter with each: on fewer landmarks where strings are long.
+    quick = min(usual, int(MAX_STRING_STEPS / (size.rows * _letters(size) ** 2)))
+    kernels: list[tuple[Any, int]] = [
+        (er.kernels.Spectrum(5, blended=True, normalise=True), usual),
+        (er.kernels.Subsequence(4, 0.5, blended=True, normalise=True), quick),
+        (er.kernels.Spectrum(3, normalise=True), usual),
+    ]
+
+    def machine(kernel: Any, landmarks: int, C: float) -> Any:
+        whole = reduce(add, [Spelled(kernel).on(places) for places in spelled])
+        # Other columns count as much together as a sequence does.
+        whole = whole + (1 / len(others)) * er.kernels.Linear().on(others) if others else whole
+        some = landmarks < size.rows
+        features = er.maps.Nystrom(whole, rank=landmarks, random_state=size.seed) if some else whole
+        return er.SVM(C=C, features=features, tol=TOL) if size.classes else er.Ridge(C=C, features=features)
+
+    able = [(kernel, landmarks) for kernel, landmarks in kernels if landmarks >= min(MIN_LANDMARKS, size.rows)]
+    return [machine(*each, C) for C in (10.0, 1.0) for each in able]
+
+
+def _letters(size: Size) -> int:
+    return max(map(len, size.strings), default=0)
+
+
+def _no_strings(size: Size) -> str:
+    if not size.strings:
+        return "it is for tables with sequences"
+    long = size.rows * _letters(size) > MAX_STRING_LETTERS
+    return "so many letters take long to compare" if long else _many_classes(size)
 
 
 def _too_large_for_metric(size: Size) -> str:
@@ -346,7 +390,7 @@ def _everyone(
         return lambda size: [make("Boosting", **each) for each in _with_deviance(size, settings(size))]
 
     def of_trees(name: str, title: str, machines: Callable[[Size], list[Any]], **others: Any) -> Candidate:
-        return Candidate(name, title, machines, _needs_dense, codes=True, **others)
+        return Candidate(name, title, machines, _needs_dense, encoding=CODES, **others)
 
     def additive(**settings: Any) -> Callable[[Size], list[Any]]:
         return lambda size: [make("Additive", **settings, **_usual(size))]
@@ -360,6 +404,15 @@ def _everyone(
             "additive", "Additive machine", additive(n_bags=4), quick=additive(interactions=0, n_bags=2, max_iter=100)
         ),
         kernel,
+        Candidate(
+            "string_kernel",
+            "String kernel machine",
+            _string_kernels,
+            _no_strings,
+            turn=SOON,
+            encoding=LETTERS,
+            pairs=True,
+        ),
         Candidate(
             "learned_kernel",
             "Kernel with a learned metric",

@@ -9,7 +9,7 @@ from empirisk.league.candidates.everyone import Candidate, Size, around, devianc
 from empirisk.league.candidates.vote import Answers, can_vote, votes
 from empirisk.league.records import CandidateResult
 from empirisk.league.rows.encoded_folds import EncodedFolds
-from empirisk.league.rows.split import reads_codes
+from empirisk.league.rows.split import NUMBERS, encoding_of
 
 
 @dataclass
@@ -39,25 +39,26 @@ class CandidateSettings:
     probabilities: bool = False
     quick: bool = False
     answers: Callable[[Sequence[CandidateResult], EncodedFolds], Answers | None] = lambda voters, folds: None
-    _sizes: dict[tuple[EncodedFolds, bool], Size] = field(default_factory=dict)
+    _sizes: dict[tuple[EncodedFolds, str], Size] = field(default_factory=dict)
 
     @property
     def large(self) -> bool:
         """Whether fits take long, and one fold already tells settings apart."""
         return is_large(self.folds.rows, self.classes)
 
-    def size(self, folds: EncodedFolds, codes: bool = False) -> Size:
+    def size(self, folds: EncodedFolds, encoding: str = NUMBERS) -> Size:
         """What settings depend on: the encoding of these folds, and the rows of all."""
-        key = folds, codes
+        key = folds, folds.encoding(encoding)
         if key not in self._sizes:
-            size = Size.of(*folds.fold(0, codes)[:2], self.classes, self.seed)
+            size = Size.of(*folds.fold(0, encoding)[:2], self.classes, self.seed)
             deviance = "" if self.classes else deviance_of(self.folds.y)
-            places = folds.encoders[codes].coded_places
-            self._sizes[key] = replace(size, rows=self.folds.rows, codes=places, deviance=deviance)
+            encoder = folds.encoder_of(0, encoding)
+            places = {"codes": encoder.coded_places, "strings": encoder.spelled_places}
+            self._sizes[key] = replace(size, rows=self.folds.rows, deviance=deviance, **places)
         return self._sizes[key]
 
     def _size_for(self, candidate: Candidate, folds: EncodedFolds) -> Size:
-        return self.size(folds, candidate.codes and folds.two)
+        return self.size(folds, candidate.encoding)
 
     def reason_not_to_run(self, candidate: Candidate, folds: EncodedFolds) -> str:
         """Why a candidate does not play, as half a sentence; empty if it does."""
@@ -90,9 +91,9 @@ class CandidateSettings:
         answers = None if folds is None else self.answers(voters, folds)
         return votes([one.machine for one in voters], self.classes, answers)
 
-    def reads_codes(self, setting: Any) -> bool:
-        """Whether a machine gets words as codes."""
-        return reads_codes(setting)
+    def encoding(self, setting: Any) -> str:
+        """The encoding that a machine reads."""
+        return encoding_of(setting)
 
 
 def _balanced(machine: Any) -> Any:

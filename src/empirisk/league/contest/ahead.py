@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from empirisk.league.contest.schedule import Play
 from empirisk.league.contest.store import settings_key
-from empirisk.league.rows.split import reads_codes
+from empirisk.league.rows.split import encoding_of
 from empirisk.scale.workers import WorkerCalls
 
 #: Fits that are sent out ahead, for each worker.
@@ -62,10 +62,10 @@ class FitsAhead:
                 self._fits[key] = self._submit(other, clone(other.setting))
 
     def _submit(self, play: Play, machine: Any) -> Any:
-        codes = reads_codes(play.setting)
-        place = id(play.folds), play.fold, codes
+        encoding = encoding_of(play.setting)
+        place = id(play.folds), play.fold, encoding
         if place not in self._tables:
-            X, y, _, _ = play.folds.fold(play.fold, codes)
+            X, y, _, _ = play.folds.fold(play.fold, encoding)
             self._tables[place] = self._calls.client.submit(_Rows, X, y, pure=False)
         return self._calls.submit(machine, self._tables[place])
 

@@ -23,6 +23,8 @@ MAX_WRITING_SHARE, MAX_FILES_SHARE, MAX_LEARNING_SHARE = 0.1, 0.4, 0.3
 #: Processor seconds kept for importances, effects and curves, and the greatest share of the limit for them: a result
 #: without reasons is worth less than one more slow machine.
 TELLING_SECONDS, MAX_TELLING_SHARE = 4.0, 0.1
+#: Share of the limit that compiling for one machine leaves to the others.
+MIN_REST_SHARE = 0.25
 #: Where others use the processors, a processor second takes longer: so many seconds are assumed at most.
 MAX_SLOWNESS = 8.0
 #: Processor seconds below which what was used so far does not tell how long one takes.
@@ -35,6 +37,8 @@ TEST_OVERHEAD_ROWS = 3000
 PACE_SECONDS = 0.05
 #: Why a fold is not played: no time is left for anyone, or not enough of the turn is.
 OVER, SLOW = "the time is over", "it takes more than its share of the time"
+#: Why a fit was given up that may be tried again: its loops are compiled by another process meanwhile.
+COMPILED_ELSEWHERE = "its loops are being compiled"
 
 
 @dataclass
@@ -156,6 +160,11 @@ class TimeBudget:
         now = self.now()
         least = 0.0 if self.learned else LEARNING_SECONDS * self.slowness
         self.turn = min(self.deadline, now + max(2 * (self.deadline - now) / (waiting + 1), least))
+
+    def extend_turn(self, seconds: float) -> None:
+        """Give back to the turn what was spent on compiling, which is done once; a share is left for the others."""
+        latest = self.deadline - MIN_REST_SHARE * self.limit if self.limited else np.inf
+        self.turn = max(self.turn, min(self.turn + seconds, latest))
 
     @property
     def left(self) -> float:

@@ -17,8 +17,10 @@ class CompilationListener(event.Listener):
     ----------
     tell : callable
         Hears of it each time that compiling begins.
-    late : callable
-        Whether it is too late to begin with a function, which cannot be stopped.
+    refusal : callable
+        Why a function is not compiled here and now, as it cannot be stopped; empty where it may be.
+    passed : callable
+        Hears of the seconds that compiling took since the last function of a loop.
 
     Attributes
     ----------
@@ -26,25 +28,38 @@ class CompilationListener(event.Listener):
         What compiling took so far: no fit takes that long again.
     """
 
-    def __init__(self, tell: Callable[[], None], late: Callable[[], bool] = lambda: False):
+    def __init__(
+        self,
+        tell: Callable[[], None],
+        refusal: Callable[[], str] = lambda: "",
+        passed: Callable[[float], None] = lambda seconds: None,
+    ):
         self.seconds = 0.0
-        self._tell, self._late, self._depth, self._begin = tell, late, 0, 0.0
+        self._tell, self._refusal, self._passed, self._depth, self._last = tell, refusal, passed, 0, 0.0
 
     def on_start(self, event: event.Event) -> None:
         """A function is going to be compiled, perhaps for one that is being compiled already."""
         if self._depth == 0:
-            self._begin = time.perf_counter()
+            self._last = time.perf_counter()
             self._tell()
+        self._count()
         self._depth += 1
         check_stop()  # compiled code has no pieces, but a loop has many functions
-        if self._late():
-            raise Stopped
+        reason = self._refusal()
+        if reason:
+            raise Stopped(reason)
 
     def on_end(self, event: event.Event) -> None:
         """It is compiled, or given up."""
+        self._count()
         self._depth -= 1
-        if self._depth == 0:
-            self.seconds += time.perf_counter() - self._begin
+
+    def _count(self) -> None:
+        """Count the time since the last event."""
+        now = time.perf_counter()
+        self.seconds += now - self._last
+        self._passed(now - self._last)
+        self._last = now
 
 
 def listening_to_numba(listener: CompilationListener) -> AbstractContextManager[Any]:

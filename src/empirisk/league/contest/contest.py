@@ -13,7 +13,7 @@ from empirisk.extras import need
 from empirisk.league.candidates.everyone import Candidate
 from empirisk.league.candidates.settings import CandidateSettings
 from empirisk.league.candidates.vote import Answers
-from empirisk.league.contest.budget import TimeBudget
+from empirisk.league.contest.budget import COMPILED_ELSEWHERE, TimeBudget
 from empirisk.league.contest.compiling import CompilationListener, listening_to_numba
 from empirisk.league.contest.fold import FoldPlayer
 from empirisk.league.contest.precompile import PrecompileProcesses
@@ -23,7 +23,7 @@ from empirisk.league.events import Tell
 from empirisk.league.records import CandidateResult
 from empirisk.league.request import Request
 from empirisk.league.rows.encoded_folds import EncodedFolds
-from empirisk.league.rows.split import Plan, reads_codes
+from empirisk.league.rows.split import Plan, encoding_of
 from empirisk.linalg.compiled import preload
 from empirisk.runs.journal import Journal
 from empirisk.settings import settings
@@ -81,7 +81,7 @@ class Contest:
         self.schedule = Schedule(
             candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
         )
-        self._compiling = CompilationListener(self._compiles, self._too_late_to_compile)
+        self._compiling = CompilationListener(self._compiles, self._not_compiled_now, budget.extend_turn)
         self._precompile = precompile
         self._doing = ""
         self._ahead = None
@@ -119,7 +119,7 @@ class Contest:
         for number, pipelines in enumerate(kept):
             if pipelines is None:
                 return None
-            parts = [folds.fold(fold, reads_codes(voters[number].machine))[2:] for fold in range(len(folds))]
+            parts = [folds.fold(fold, encoding_of(voters[number].machine))[2:] for fold in range(len(folds))]
             ask = "predict" if classes is None else "predict_proba"
             answers = [getattr(one[-1], ask)(X) for one, (X, _) in zip(pipelines, parts, strict=True)]
             said.append(np.concatenate(answers))
@@ -153,18 +153,21 @@ class Contest:
         """Say so; what those who come later need is now being compiled too."""
         self.tell(f"{self._doing}: compiling, once")
         if not self._precompile.asked:
-            # Where time is short, the first ones are compiled here meanwhile, and share their loops with the next.
             waiting = self.schedule.waiting
-            order = sorted(waiting, key=lambda one: -one.turn) if self.budget.limited else waiting[::-1]
-            names = [(one.name, one.codes) for one in order]
+            # Where time is short, the first ones are compiled here meanwhile.
+            order = sorted(waiting, key=lambda one: (one.early, one.turn)) if self.budget.limited else waiting[::-1]
+            names = [(one.name, one.encoding) for one in order]
             folds: Any = self.schedule.seen[-1]
             parts = {
-                codes: (self._settings.size(folds, codes), *folds.fold(0, codes)[:2])
-                for codes in {codes for _, codes in names}
+                encoding: (self._settings.size(folds, encoding), *folds.fold(0, encoding)[:2])
+                for encoding in {encoding for _, encoding in names}
             }
             self._precompile.compile(names, parts)
 
-    def _too_late_to_compile(self) -> bool:
-        return (
-            self.budget.learned and self.budget.deadline - self.budget.now() < COMPILING_SECONDS * self.budget.slowness
-        )
+    def _not_compiled_now(self) -> str:
+        """Why what plays now is not compiled here: it is too late, or others of the first round come first."""
+        left = self.budget.deadline - self.budget.now()
+        if self.budget.learned and left < COMPILING_SECONDS * self.budget.slowness:
+            return self.budget.refusal(np.inf)
+        later = self.schedule.may_wait and any(process.poll() is None for process in self._precompile.running)
+        return COMPILED_ELSEWHERE if later else ""

@@ -17,7 +17,7 @@ from empirisk.league.contest.budget import GRACE_SECONDS, OVER, TimeBudget
 from empirisk.league.contest.schedule import Play
 from empirisk.league.contest.store import FoldStore
 from empirisk.league.records import FoldResult
-from empirisk.league.rows.split import reads_codes
+from empirisk.league.rows.split import encoding_of
 from empirisk.linalg import threads
 from empirisk.stop import CUT, InterruptCounter, Stopped, listening_to, stopping
 from empirisk.tables.model import uncalibrated
@@ -82,10 +82,11 @@ class FoldPlayer:
     def _fit_and_score(self, play: Play) -> FoldResult:
         """Fit and score as a whole: what the clock or Ctrl-C cuts has no score."""
         stop = self.interrupts.requested
-        X, y, X_new, y_new = play.folds.fold(play.fold, reads_codes(play.setting))
+        X, y, X_new, y_new = play.folds.fold(play.fold, encoding_of(play.setting))
         machine = clone(play.setting)
         if play.limited:
-            limit(machine, max(self.budget.left, MIN_FIT_SECONDS))
+            # Its turn, which grows by what is compiled, ends in pieces of the fit.
+            limit(machine, max(self.budget.deadline - self.budget.now(), MIN_FIT_SECONDS))
         result = FoldResult(state="stopped", reason=INTERRUPTED)
         try:
             # Fits and predictions run in pieces, which ask these questions.
@@ -96,9 +97,9 @@ class FoldPlayer:
                 certificate = getattr(uncalibrated(machine), "certificate_", None)
                 proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
                 result = FoldResult(score, seconds, self._now() - begin, proof, len(y_new))
-        except Stopped:
+        except Stopped as end:
             if not stop():
-                return _out_of_time(self.budget.refusal(np.inf))
+                return _out_of_time(str(end) or self.budget.refusal(np.inf))
         except KeyboardInterrupt:  # by the second Ctrl-C, or by a fit that heard the first and has nothing to show
             if self.interrupts.second.is_set() or not stop():
                 raise

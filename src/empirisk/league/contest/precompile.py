@@ -49,7 +49,7 @@ class PrecompileProcesses:
     --------
     >>> with PrecompileProcesses() as processes:
     ...     size = Size(20, 1, 1.0, 2, False, 0)
-    ...     processes.compile([("svm", False)], {False: (size, np.arange(20.0)[:, None], np.arange(20) % 2)})
+    ...     processes.compile([("svm", "numbers")], {"numbers": (size, np.arange(20.0)[:, None], np.arange(20) % 2)})
     """
 
     def __init__(self):
@@ -70,19 +70,19 @@ class PrecompileProcesses:
                 )
             )
 
-    def compile(self, names: Sequence[tuple[str, bool]], parts: Mapping[bool, tuple[Size, Any, NDArray]]) -> None:
+    def compile(self, names: Sequence[tuple[str, str]], parts: Mapping[str, tuple[Size, Any, NDArray]]) -> None:
         """Compile what the candidates of these names need, in order; once.
 
-        Beside each name stands which of the parts it learns from: the size of its table, and its rows.
+        Beside each name stands the encoding that it reads; of each there are the size of its table, and its rows.
         """
         self.asked = True
         if not self.running:
             self.start()
         few = {}
-        for codes, (size, X, y) in parts.items():
+        for encoding, (size, X, y) in parts.items():
             rows = sample(y, ROWS, size.seed, np.arange(len(y)))
-            few[codes] = size, X[rows], y[rows]
-        jobs = [(name, *few[codes]) for name, codes in names if name not in NOT_CACHED]
+            few[encoding] = size, X[rows], y[rows]
+        jobs = [(name, *few[encoding]) for name, encoding in names if name not in NOT_CACHED]
         for place, process in enumerate(self.running):
             Thread(target=_send, args=(process, jobs[place :: len(self.running)]), daemon=True).start()
 
@@ -121,7 +121,7 @@ def main() -> None:
         os._exit(0)
     over = Event()
     Thread(target=lambda: (sys.stdin.buffer.read(), over.set()), daemon=True).start()
-    with listening_to_numba(CompilationListener(lambda: None, lambda: over.is_set() and os._exit(0))):
+    with listening_to_numba(CompilationListener(lambda: None, lambda: os._exit(0) if over.is_set() else "")):
         for name, size, X, y in jobs:
             candidate = candidates_for(size.classes > 0, [name])[-1]
             machines = [] if candidate.reason_not_to_run(size) else [*candidate.quick(size), *candidate.machines(size)]

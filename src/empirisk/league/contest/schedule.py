@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from empirisk.league.contest.budget import FIT_MARGIN, OVER, REFIT_MARGIN, TimeBudget, afterwards
+from empirisk.league.contest.budget import COMPILED_ELSEWHERE, FIT_MARGIN, OVER, REFIT_MARGIN, TimeBudget, afterwards
 from empirisk.league.records import CandidateResult, FoldResult, best_of
 
 #: Settings of a candidate that go on after the first fold, and where fits take long.
@@ -42,8 +42,6 @@ class Folds(Protocol):
     ----------
     rows, judges, total : int
         Training and validation rows of the first fold, and training rows altogether.
-    two : bool
-        Whether trees get an encoding of their own.
     seconds : float
         The longest that an encoding took; 0 before the first.
     """
@@ -55,8 +53,6 @@ class Folds(Protocol):
     @property
     def total(self) -> int: ...
     @property
-    def two(self) -> bool: ...
-    @property
     def seconds(self) -> float: ...
 
     def __len__(self) -> int: ...
@@ -65,8 +61,12 @@ class Folds(Protocol):
         """The first fold alone, with so many training rows at most."""
         ...
 
-    def encoded(self, fold: int, codes: bool) -> bool:
-        """Whether a fold is encoded already, as codes of words or else."""
+    def encoding(self, wanted: str) -> str:
+        """An encoding, or that of numbers where it would be the same."""
+        ...
+
+    def encoded(self, fold: int, encoding: str) -> bool:
+        """Whether a fold is encoded already."""
         ...
 
 
@@ -123,8 +123,8 @@ class SettingsSource(Protocol):
         """Votes of the first of these, with different weights: by what they said in the folds, unless that is None."""
         ...
 
-    def reads_codes(self, setting: Any) -> bool:
-        """Whether a machine gets words as codes."""
+    def encoding(self, setting: Any) -> str:
+        """The encoding that a machine reads."""
         ...
 
 
@@ -194,6 +194,8 @@ class Schedule:
         Those of the rounds so far.
     waiting : list of Candidate
         Who plays later in this round.
+    may_wait : bool
+        Whether who plays now may as well play later: it is not one of the first of the first round.
     ended : str
         Why the contest was over before its end; else empty.
     """
@@ -212,6 +214,7 @@ class Schedule:
         self._places = {candidate.name: place for place, candidate in enumerate(candidates)}
         self.results: dict[str, CandidateResult] = {}
         self.waiting: list[Any] = []
+        self.may_wait = False
         self.ended = ""
         self._current: CandidateResult | None = None
         self.seen: list[Folds] = []
@@ -245,7 +248,7 @@ class Schedule:
 
     def _contest(self) -> Plays:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
-        order = sorted((one for one in self._candidates if not one.votes), key=lambda one: one.turn)
+        everyone = order = sorted((one for one in self._candidates if not one.votes), key=lambda one: one.turn)
         for number, part in enumerate(self._parts()):
             yield from self._round(order, part, first=number == 0)
             order = self._better_half(order)
@@ -255,6 +258,9 @@ class Schedule:
         if self._budget.limited:
             yield from self._round(order, self.folds)
             yield from self._refine(self.folds)
+            postponed = [one for one in everyone if self._of(one).remark == COMPILED_ELSEWHERE]
+            if postponed:
+                yield from self._round(postponed, self.seen[0], first=True)
         yield from self._round(self._final_order(), self.folds)
         late, self._late = sorted(self._late, key=lambda entry: -entry[0].mean), []
         for result, settings in [one for one in late if self.results[one[0].name].state != "done"]:
@@ -284,6 +290,7 @@ class Schedule:
             raise _Over(OVER)
         for turn, candidate in enumerate(order):
             self.waiting = order[turn + 1 :]
+            self.may_wait = len(self.seen) == 1 and first and not candidate.early
             if not first:
                 self._begin_turn(min(len(self.waiting), MAX_WAITING))
             elif candidate.early:
@@ -368,8 +375,8 @@ class Schedule:
     def _vote(self, folds: Folds) -> Plays:
         """The mean of what the best say, of those that read the same encoding of the table."""
         leaders = self._best_on(folds)
-        codes = [folds.two and self._settings.reads_codes(one.machine) for one in leaders]
-        alike = [one for one, coded in zip(leaders, codes, strict=True) if coded == codes[0]]
+        read = [folds.encoding(self._settings.encoding(one.machine)) for one in leaders]
+        alike = [one for one, encoding in zip(leaders, read, strict=True) if encoding == read[0]]
         voters = [one for one in alike if self._settings.can_vote(one.machine)]
         while len(voters) > 1 and self._budget.rest < self._afterwards(voters, FIT_MARGIN):
             voters.pop()  # one of them on all rows is better than all of them on fewer
@@ -442,7 +449,7 @@ class Schedule:
         last = (
             before[-1].seconds + before[-1].predicting if before else result.seconds_for(folds.rows) + result.predicting
         )
-        expected = last + self._until_encoded(folds, fold, self._settings.reads_codes(setting))
+        expected = last + self._until_encoded(folds, fold, self._settings.encoding(setting))
         limited = self._budget.limited and (result.place > 0 or len(result.scores) > 0)
         return Play(result, setting, folds, fold, limited, expected, tuple(voters))
 
@@ -462,7 +469,7 @@ class Schedule:
         """The folds, or fewer of their rows where the turn of one that has played before is too short for all."""
         if not (self._budget.limited and result.rows):
             return folds
-        encoding = self._until_encoded(folds, 0, self._settings.reads_codes(result.machine))
+        encoding = self._until_encoded(folds, 0, self._settings.encoding(result.machine))
         left = self._budget.left - result.predicting - encoding
         rows = result.rows_for(left / FIT_MARGIN)
         enough = result.rows_for(left) >= folds.rows or rows < WORTHWHILE * result.rows
@@ -477,9 +484,9 @@ class Schedule:
         fits = sum(one.seconds_for(self.folds.total) for one in results)
         return afterwards(fits, sum(one.predicting for one in results), margin)
 
-    def _until_encoded(self, folds: Folds, fold: int, codes: bool = False) -> float:
+    def _until_encoded(self, folds: Folds, fold: int, encoding: str = "numbers") -> float:
         """Seconds until a fold is encoded."""
-        return 0.0 if folds.encoded(fold, codes) else self.encoding_seconds(folds.rows)
+        return 0.0 if folds.encoded(fold, encoding) else self.encoding_seconds(folds.rows)
 
 
 def _mean(played: Sequence[FoldResult]) -> float:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from empirisk.league.records import ENOUGH_JUDGES
-from empirisk.league.rows.split import reads_codes
+from empirisk.league.rows.split import NUMBERS, encoders, encoding_of
 from empirisk.settings import settings
 
 #: Rows of each class that a sample has, if there are as many: fewer are in too few folds of a calibration.
@@ -36,16 +36,16 @@ class EncodedFolds:
     Attributes
     ----------
     encoders : dict
-        The encoder for machines of trees (True), and for others (False).
+        The encoder of each encoding.
     seconds : float
         The longest that an encoding took.
     """
 
     def __init__(self, frame: Any, y: NDArray, encoder: Any, folds: Sequence[tuple[NDArray, NDArray]], seed: int = 0):
         self.frame, self.y, self.encoder, self.folds, self.seed = frame, y, encoder, list(folds), seed
-        self.encoders = {False: encoder, True: encoder.for_trees()}
+        self.encoders = encoders(encoder)
         self.seconds = 0.0
-        self._kept: dict[tuple[int, bool], tuple] = {}
+        self._kept: dict[tuple[int, str], tuple] = {}
         self._bytes = 0
 
     @property
@@ -66,10 +66,9 @@ class EncodedFolds:
     def __len__(self) -> int:
         return len(self.folds)
 
-    @property
-    def two(self) -> bool:
-        """Whether trees get an encoding of their own."""
-        return self.encoders[True] is not self.encoder
+    def encoding(self, wanted: str) -> str:
+        """An encoding, or that of numbers where it would be the same."""
+        return NUMBERS if self.encoders[wanted] is self.encoder else wanted
 
     def part(self, rows: int) -> "EncodedFolds":
         """The first fold alone, with so many of its training rows at most, and enough rows that judge."""
@@ -82,24 +81,28 @@ class EncodedFolds:
         fold = sample(self.y[train], rows, self.seed, train), judges
         return EncodedFolds(self.frame, self.y, self.encoder, [fold], self.seed)
 
-    def encoded(self, number: int, codes: bool = False) -> bool:
+    def encoded(self, number: int, encoding: str = NUMBERS) -> bool:
         """Whether a fold is encoded already."""
-        return (number, codes and self.two) in self._kept
+        return (number, self.encoding(encoding)) in self._kept
 
-    def fold(self, number: int, codes: bool = False) -> tuple[Any, NDArray, Any, NDArray]:
+    def fold(self, number: int, encoding: str = NUMBERS) -> tuple[Any, NDArray, Any, NDArray]:
         """Encoded training rows, their targets, encoded validation rows, their targets."""
-        return self._encoded(number, codes)[1:]
+        return self._encoded(number, encoding)[1:]
+
+    def encoder_of(self, number: int, encoding: str) -> Any:
+        """The encoder of a fold, fitted."""
+        return self._encoded(number, encoding)[0]
 
     def pipeline(self, number: int, machine: Any) -> Pipeline:
         """The encoder of a fold, fitted, and a machine that learned from it."""
-        return Pipeline([("table", self._encoded(number, reads_codes(machine))[0]), ("machine", machine)])
+        return Pipeline([("table", self.encoder_of(number, encoding_of(machine))), ("machine", machine)])
 
-    def _encoded(self, number: int, codes: bool) -> tuple[Any, Any, NDArray, Any, NDArray]:
-        key = number, codes and self.two
+    def _encoded(self, number: int, encoding: str) -> tuple[Any, Any, NDArray, Any, NDArray]:
+        key = number, self.encoding(encoding)
         if key not in self._kept:
             begin = time.perf_counter()
             train, validation = self.folds[number]
-            encoder = clone(self.encoders[codes])
+            encoder = clone(self.encoders[encoding])
             # The encoding of training rows may differ: it must not know their own targets.
             encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
             self.seconds = max(self.seconds, time.perf_counter() - begin)

@@ -13,10 +13,13 @@ from sklearn.pipeline import Pipeline
 from empirisk import tables
 from empirisk.errors import EmpiriskError, listed, option
 from empirisk.evaluation.splits import make_splits
+from empirisk.formats import number
+from empirisk.kernels.strings import Spelled
 from empirisk.lazy import lazy
 from empirisk.league.request import Request
 from empirisk.league.rows.large import read_or_sample
 from empirisk.linalg.hashes import equal_keys
+from empirisk.messages import coded
 from empirisk.tables.history import History, mean_by_moment, moments_of, season_of
 from empirisk.tables.kinds import KINDS
 from empirisk.tables.kinds.number import forms_of, written_as
@@ -144,14 +147,24 @@ class Plan:
 
     def pipeline(self, machine: Any) -> Pipeline:
         """The encoder and a copy of the machine, to be fitted together."""
-        encoder = self.encoder.for_trees() if reads_codes(machine) else self.encoder
-        return Pipeline([("table", encoder), ("machine", clone(machine))])
+        return Pipeline([("table", encoders(self.encoder)[encoding_of(machine)]), ("machine", clone(machine))])
 
 
-def reads_codes(machine: Any) -> bool:
-    """Whether a machine, or one that votes, is one of trees, which can be told which columns hold codes of words."""
-    asked = getattr(machine, "estimators", [machine])
-    return any("categorical_features" in one.get_params() for one in asked)
+#: Encodings of a table: numbers; codes of words, for trees; sequences letter by letter, for kernels on strings.
+NUMBERS, CODES, LETTERS = "numbers", "codes", "letters"
+
+
+def encoders(encoder: tables.TableEncoder) -> dict[str, tables.TableEncoder]:
+    """The encoder of each encoding; that of numbers where a table has nothing that another would show otherwise."""
+    return {NUMBERS: encoder, CODES: encoder.for_trees(), LETTERS: encoder.for_strings()}
+
+
+def encoding_of(machine: Any) -> str:
+    """The encoding that a machine, or one that votes, reads: trees can be told which columns hold codes of words."""
+    asked = [one.get_params() for one in getattr(machine, "estimators", [machine])]
+    if any("categorical_features" in settings for settings in asked):
+        return CODES
+    return LETTERS if any(isinstance(value, Spelled) for settings in asked for value in settings.values()) else NUMBERS
 
 
 def plan(request: Request) -> Plan:
@@ -166,11 +179,12 @@ def plan(request: Request) -> Plan:
     types = {find_column(column, table.columns, "types"): kind for column, kind in (request.types or {}).items()}
     table = with_missing(table, request.missing)
     target = tables.Target.of(table, *_target(data, request.target, table, types), request.missing)
-    warnings: list[str] = [note] if note else []
+    warnings: list[str] = [coded("ER033", note)] if note else []
     known = target.known(table)
     if not known.all():
         lost = int((~known).sum())
-        warnings.append(f"{_rows(lost)} without a value of {target.name!r} {'was' if lost == 1 else 'were'} left out.")
+        were = "was" if lost == 1 else "were"
+        warnings.append(coded("ER029", f"{_rows(lost)} without a value of {target.name!r} {were} left out."))
         table, numbers = table.filter(pl.Series(known)), numbers[known]
     table, target, numbers = _without_rare_classes(table, target, numbers, warnings)
     if table.height < MIN_ROWS:
@@ -187,10 +201,13 @@ def plan(request: Request) -> Plan:
     unread = [target.name, *ordering, *dropped, *[HELD_OUT] * (request.test_file is not None)]
     schema = tables.understand(table, list(dict.fromkeys(unread)), types, request.missing)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
-    warnings += filter(None, (_odd_values(table[name], numbers) for name in worded))
+    warnings += [coded("ER030", odd) for name in worded if (odd := _odd_values(table[name], numbers))]
     warnings += [
-        f"Several rows share each {name!r}: if the model is for others than these, keep their rows together with "
-        f"{option('groups', name)}."
+        coded(
+            "ER024",
+            f"Several rows share each {name!r}: if the model is for others than these, keep their rows together with "
+            f"{option('groups', name)}.",
+        )
         for name in ([] if "groups" in rules else perhaps_groups(table, schema))
     ]
     y = _checked_target(target.values(table), target)
@@ -198,9 +215,8 @@ def plan(request: Request) -> Plan:
     equal = np.arange(len(y)) if rules else equal_rows(frame, y, bool(target.classes))
     copies = len(equal) - _sets(equal)
     if copies:
-        warnings.append(
-            f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
-        )
+        rows = _rows(copies, "copy of a row", "copies of rows")
+        warnings.append(coded("ER027", f"{rows}: equal rows were kept on one side of every split."))
     if request.test_file is None:
         train, test = _held_out(y, target, equal, request, rules)
     else:
@@ -228,7 +244,7 @@ def plan(request: Request) -> Plan:
         missing=request.missing,
         ruled=bool(rules),
     )
-    warnings += _warn_about_columns(found)
+    warnings += [coded(code, sentence) for code, sentence in _warn_about_columns(found)]
     return found if history is None else _with_history(found, history)
 
 
@@ -252,11 +268,12 @@ def _with_history(found: Plan, history: History) -> Plan:
     kinds = dict.fromkeys(history.earlier, "number") | dict.fromkeys(history.calendar, "category")
     kept = [column for column in found.schema.columns if column.name not in (history.time.name, *made.columns)]
     season = f" It repeats after {history.season} moments." if history.season > 1 else ""
-    found.warnings.append(
+    told = (
         f"{found.target.name!r} is learned from what is known before the time of each row: {listed(history.names)}; "
         f"the first {history.reach} moments serve for that alone.{season} The test predicts every row from those "
         "before it."
     )
+    found.warnings.append(coded("ER031", told))
     schema = tables.Schema((*kept, *tables.understand(made, types=kinds).columns))
     return replace(
         found,
@@ -338,10 +355,8 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, wa
     rare = labels[counts < MIN_CLASS_ROWS]
     if len(rare) == 0:
         return table, target, numbers
-    warnings.append(
-        f"Classes of {target.name!r} with fewer than {MIN_CLASS_ROWS} rows were left out: {listed(rare)} "
-        f"({len(rare)} in all)."
-    )
+    left_out = f"Classes of {target.name!r} with fewer than {MIN_CLASS_ROWS} rows were left out: {listed(rare)}"
+    warnings.append(coded("ER029", f"{left_out} ({len(rare)} in all)."))
     kept = counts[codes] >= MIN_CLASS_ROWS
     table = table.filter(pl.Series(kept))
     if table.height == 0:
@@ -404,49 +419,56 @@ def _folds(
         smallest = int(np.unique(y[np.unique(equal, return_index=True)[1]], return_counts=True)[1].min())
         if smallest < count:
             count = max(2, smallest)
-            warnings.append(f"The smallest class has {smallest} training rows: {count} folds were used.")
+            told = f"The smallest class has {smallest} training rows: {count} folds were used."
+            warnings.append(coded("ER032", told))
     folds = _split_sets(equal, count, y, classes=bool(target.classes), random_state=request.seed, **rules)
     # In order of time the last fold has most rows to learn from: the first to be played is the one that tells most.
     return folds[::-1] if "time" in rules else folds
 
 
-def _warn_about_columns(found: Plan) -> Iterator[str]:
-    """Warnings of leaks, imbalance, rows on both sides of the split, and a test that says little."""
+def _warn_about_columns(found: Plan) -> Iterator[tuple[str, str]]:
+    """Warnings of leaks, imbalance, rows on both sides of the split, and a test that says little, with their codes."""
     training = found.frame[found.train].with_columns(pl.Series(found.target.name, found.y[found.train]))
     found.leaks.update(tables.look_for_leaks(training, found.schema, found.target))
     for name, reason in found.leaks.items():
-        yield f"Column {name!r} may give the target away: {reason}; leave it out with {option('drop', [name])} if so."
+        out = option("drop", [name])
+        yield "ER021", f"Column {name!r} may give the target away: {reason}; leave it out with {out} if so."
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
-        yield f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({listed(unused)})."
-    yield from filter(None, [found.target.question])
+        are = "columns are" if len(unused) > 1 else "column is"
+        yield "ER022", f"{len(unused)} {are} not learned from ({listed(unused)})."
+    if found.target.question:
+        yield "ER025", found.target.question
     for column in (found.target.column, *found.schema.used):
-        yield from column.remarks()
-    yield from stand_ins(found.frame, found.schema)
+        yield from (("ER030", remark) for remark in column.remarks())
+    yield from (("ER030", question) for question in stand_ins(found.frame, found.schema))
     in_time = [] if found.in_order else [name for name in found.schema.of_kind("date") if _rises(found.frame[name])]
     if in_time:
         yield (
+            "ER023",
             f"Rows are in order of {in_time[0]!r}: if the model is for rows that come later, test it on the last ones "
-            f"with {option('time_order', in_time[0])}."
+            f"with {option('time_order', in_time[0])}.",
         )
     perhaps = _perhaps_codes(found)
     if perhaps:
         yield (
+            "ER025",
             f"{listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
-            f"{option('types', {perhaps[0]: 'category'})}."
+            f"{option('types', {perhaps[0]: 'category'})}.",
         )
     rare = rare_class(found.y[found.train]) if found.target.classes else None
     if rare is not None:
         share = float(np.mean(found.y[found.train] == rare))
         yield (
-            f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy would hide it, and average precision decides "
-            f"unless you say otherwise; {option('balance')} lets all classes count alike."
+            "ER026",
+            f"Class {str(rare)!r} has {number(100 * share, 2)}% of the rows: accuracy would hide it, and average "
+            f"precision decides unless you say otherwise; {option('balance')} lets all classes count alike.",
         )
     if found.twins:
         equal = "equals" if found.twins == 1 else "equal"
-        yield f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
+        yield "ER027", f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
     if len(found.test) < FEW_TEST_ROWS:
-        yield f"The test part has {len(found.test)} rows only: its scores are uncertain."
+        yield "ER028", f"The test part has {len(found.test)} rows only: its scores are uncertain."
 
 
 def _ordered(series: pl.Series, rule: str) -> pl.Series:

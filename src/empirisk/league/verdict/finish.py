@@ -25,6 +25,7 @@ from empirisk.league.rows.split import Plan
 from empirisk.league.verdict import judge
 from empirisk.league.verdict.refit import fit_winner, refit_on_all
 from empirisk.linalg import threads
+from empirisk.messages import coded
 from empirisk.stop import Stopped, listening_to, stopping
 from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.tables.spread import Errors, learn_spread
@@ -53,7 +54,7 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
     errors = None
     if found.classes is None:
         errors = sections.optional_section("the spread of errors", lambda: _errors(found, pipeline, tested, seed))
-        errors = errors or Errors.alike(tested.predictions, tested.truth)
+        errors = errors or Errors.by_prediction(tested.predictions, tested.truth)
     ahead = found.history and sections.optional_section("forecasts", lambda: backtest(found, pipeline))
     final = (
         sections.optional_section("the refit on all rows", lambda: refit_on_all(found, best))
@@ -79,8 +80,11 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
     if final is not None:
         model.description["refitted"] = f"on all {len(found.y):,} rows"
         remarks.append(
-            f"The model in the file learned from all {len(found.y):,} rows; the scores are those of the same machine "
-            f"learned from {rows:,}, tested on the others."
+            coded(
+                "ER035",
+                f"The model in the file learned from all {len(found.y):,} rows; the scores are those of the same "
+                f"machine learned from {rows:,}, tested on the others.",
+            )
         )
     return Learned(
         name=Path(found.name).stem or "table",
@@ -184,7 +188,7 @@ def _on_fewer_rows(found: Plan, rows: int, held_out: int) -> list[str]:
         )
     if len(found.test) < held_out:
         sentences.append(f"It was tested on {len(found.test):,} of {held_out:,} rows that were held out, for the time.")
-    return sentences
+    return [coded("ER033", sentence) for sentence in sentences]
 
 
 def _leading(importances: list | None, found: Plan) -> list[str]:
@@ -235,7 +239,7 @@ class OptionalSections:
     def sentences(self) -> list[str]:
         """What is lacking, and why."""
         left_out = [f"{reason} left no room for {_listed(names)}." for reason, names in self._lacking.items()]
-        return self._failed + left_out
+        return [coded("ER034", failed) for failed in self._failed] + [coded("ER033", lacking) for lacking in left_out]
 
 
 def _listed(names: list[str]) -> str:

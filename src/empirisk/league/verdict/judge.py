@@ -22,7 +22,7 @@ from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.explain.permutation import falls_in_time
 from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult
-from empirisk.league.result import Test
+from empirisk.league.result import HALF, Test
 from empirisk.league.rows.encoded_folds import sample
 from empirisk.league.rows.split import Plan, rare_class
 from empirisk.settings import settings
@@ -46,7 +46,6 @@ PERMUTATIONS, PERMUTED_ROWS = 99, 2000
 SAME, NOT_PROVEN, ONE_FOLD = "no real difference", "not proven with these rows", "compared on one fold only"
 MATTERS = 0.05  # share of what the winner gained over guessing from which a difference matters
 MOST_NAMED = 3  # times the expected rows of a rare class that may be named
-HALF = 0.5  # the probability from which a class of two is named
 
 
 #: What people call scores.

@@ -20,6 +20,7 @@ from empirisk.league.rows.encoded_folds import sample
 from empirisk.league.rows.split import Plan
 from empirisk.league.verdict.all_rows import fit_on_files
 from empirisk.linalg import threads
+from empirisk.messages import coded
 from empirisk.stop import Stopped, listening_to, stopping
 
 #: Test rows that are asked for however short the time is.
@@ -53,7 +54,8 @@ def _on_files(contest: Contest, best: CandidateResult, pipeline: Pipeline, rows:
     seconds = contest.budget.rest_but_files - _testing(len(plan.test), contest, best)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         learned, count, said = fit_on_files(plan, pipeline, seconds if contest.budget.limited else np.inf)
-    return learned, rows if learned is pipeline else count, replace(plan, warnings=[*plan.warnings, said])
+    count = rows if learned is pipeline else count
+    return learned, count, replace(plan, warnings=[*plan.warnings, coded("ER033", said)])
 
 
 def refit_on_all(plan: Plan, best: CandidateResult) -> Pipeline:

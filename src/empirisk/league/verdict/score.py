@@ -12,6 +12,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import answers_of
 from empirisk.evaluation.intervals import EvaluatedPart, Score
 from empirisk.league.verdict.judge import metric_for, scores_of
+from empirisk.messages import coded
 from empirisk.tables.understanding.profile import Drift, drift
 
 
@@ -56,14 +57,16 @@ def score(model: tables.TableModel, data: Any, metric: str | None = None, header
         raise EmpiriskError(f"The table lacks the column {target.name!r} that the model predicts; add the true values.")
     notes, known = [], target.known(table)
     if not known.all():
-        notes.append(f"{int((~known).sum()):,} rows without a value of {target.name!r} were left out.")
+        lost = f"{int((~known).sum()):,} rows without a value of {target.name!r} were left out."
+        notes.append(coded("ER029", lost))
         table = table.filter(pl.Series(known))
     if table.height == 0:
         raise EmpiriskError(f"No row has a value of {target.name!r}; there is nothing to score.")
     truth, classes = target.values(table), np.array(target.classes) if target.classes else None
     if classes is not None and not np.isin(truth, classes).all():
         new = ~np.isin(truth, classes)
-        notes.append(f"{int(new.sum()):,} rows of classes that the model does not know were left out.")
+        unknown = f"{int(new.sum()):,} rows of classes that the model does not know were left out."
+        notes.append(coded("ER029", unknown))
         table, truth = table.filter(pl.Series(~new)), truth[~new]
         if table.height == 0:
             raise EmpiriskError(f"No row has a class of {target.name!r} that the model knows; is it the right model?")

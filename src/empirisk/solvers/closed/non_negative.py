@@ -26,7 +26,9 @@ class NonNegative(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         system = _System(problem)
-        w, free = np.zeros(problem.width), np.zeros(problem.width, dtype=bool)
+        w = np.zeros(problem.width) if start is None else np.maximum(start.w, 0.0)
+        free = w > 0
+        w = _descended(system, w, free)
         while True:
             slopes = system.right - system.matrix @ w
             slopes[free | (slopes <= ROUNDING * system.sizes)] = 0.0

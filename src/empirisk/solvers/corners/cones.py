@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.problem import Array, Problem
-from empirisk.solvers.corners.kinks import TINY, Kinks, weight_spread
+from empirisk.solvers.corners.kinks import TINY, Floors, Kinks, weight_spread
 
 #: How near to the boundary of its cone a point may be, as a share of the square of its norm: a few units of rounding.
 NEAREST = 1e-15
@@ -22,9 +22,25 @@ NEAREST = 1e-15
 FARTHEST = 1e6
 
 
-def penalty_corners(problem: Problem, w: Array) -> "list[Kinks | Cones]":
+def inside_of(problem: Problem, w: Array) -> Array:
+    """The weights nearest to w from which a path may begin: above zero where none may be negative.
+
+    No further than twice what the penalty allows them at the solution, where it is below the objective of w = 0.
+    """
+    penalty, origin = problem.penalty, problem.origin_value
+    if not penalty.positive:
+        return w
+    first = weight_spread(problem)
+    first = np.minimum(first, 2 * origin / penalty.l1) if penalty.l1 else first
+    first = np.minimum(first, 2 * np.sqrt(origin / penalty.l2)) if penalty.l2 else first
+    return np.maximum(w.T, np.maximum(first, TINY)).T
+
+
+def penalty_corners(problem: Problem, w: Array) -> "list[Kinks | Floors | Cones]":
     """The corners of the penalty at weights w: of single weights, of groups, or none."""
     penalty, farthest = problem.penalty, FARTHEST * problem.origin_value
+    if penalty.positive:
+        return [Floors(w, penalty.l1, problem.origin_value / w.size)]
     limits = penalty.group_limits(w.shape)
     if limits is not None:
         blocks = penalty.blocks(len(w))
@@ -188,12 +204,13 @@ class Cones:
         self._above, self._room = (constant + t * (2 * slope + t * bend) for constant, slope, bend in self._lines())
         self.w, self.v = self.w + t * self._w_step, self.v + t * self._v_step
 
-    def absorb(self, w: Array) -> None:
+    def absorb(self, w: Array) -> Array:
         """Take the weights as they are, no nearer to the boundary than rounding."""
         self.w = w
         self._above = np.maximum(self._above, NEAREST * self._products(w, w))
         self._room = np.maximum(self._room, NEAREST * self._limits**2)
         self._scale()
+        return w
 
     def idle(self, value: float) -> NDArray[np.bool_]:
         """The weights of groups that seem to be zero at the solution, where the objective is about ``value``.

@@ -19,8 +19,9 @@ from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import (
     CONVEX,
     CORNERS,
+    GROUPS,
     JOINT,
-    NORMS_OR_GROUPS,
+    NORMS_POSITIVE_OR_GROUPS,
     RIDGE,
     SMOOTH_OR_STRAIGHT,
     Need,
@@ -29,7 +30,7 @@ from empirisk.solvers.base import (
     Watch,
     behind_kernel,
 )
-from empirisk.solvers.corners.cones import penalty_corners
+from empirisk.solvers.corners.cones import inside_of, penalty_corners
 from empirisk.solvers.corners.crossover import ActiveSet, crossover
 from empirisk.solvers.corners.kinks import TINY
 from empirisk.solvers.corners.scores import fits, scores_of
@@ -57,14 +58,15 @@ ZEROED = 2.0
 STALL_ITERATIONS = 8
 MATRIX = Need(
     "a matrix of (columns + 1) x classes rows that fits, with a joint loss or groups of weights",
-    lambda p: p.design.implicit or not (p.classes or not p.penalty.plain) or fits(p),
+    lambda p: p.design.implicit or not (p.classes or GROUPS.holds(p)) or fits(p),
 )
 
 
 class InteriorPoint(Solver):
     """Primal-dual interior point with Mehrotra's predictor and corrector, then a crossover to the exact solution.
 
-    Handles losses made of straight and quadratic pieces with l1 and l2 penalties; about twenty iterations whatever the
+    Handles losses made of straight and quadratic pieces with l1 and l2 penalties, also of weights that are never
+    negative; about twenty iterations whatever the
     scales of the columns, each one normal matrix. Memory O(n d + min(n, d)^2). Smooth losses with l1, and norms of
     groups of weights with every loss, for which the matrix is that of the columns. Joint losses: Crammer-Singer, also
     behind a kernel, and softmax with l1; the matrix then has (d + 1) K rows.
@@ -75,7 +77,7 @@ class InteriorPoint(Solver):
 
     needs = (
         CONVEX,
-        NORMS_OR_GROUPS,
+        NORMS_POSITIVE_OR_GROUPS,
         CORNERS,
         SMOOTH_OR_STRAIGHT,
         behind_kernel(JOINT),
@@ -118,7 +120,7 @@ class InteriorPoint(Solver):
     def _polished(iterate: "InteriorIterate", watch: Watch, best: Proof) -> Point:
         """The exact solution that the iterate points to, if it proves better; small problems get a few tries."""
         problem = best.problem
-        if not iterate.straight:
+        if not iterate.straight or iterate.scores.curved:
             return _with_zeros(iterate, best)
         # The corners of all classes at once are not solved for; and few digits are what was asked for.
         if problem.classes or watch.tol >= COARSE:
@@ -136,8 +138,8 @@ class InteriorPoint(Solver):
 
 
 def _with_zeros(iterate: "InteriorIterate", best: Proof) -> Point:
-    """The point with exact zeros in the groups that seem to have them, unless that opens the gap."""
-    exact = Proof(best.problem, iterate.without_idle_groups(best.point))
+    """The point with exact zeros in the weights and groups that seem to have them, unless that opens the gap."""
+    exact = Proof(best.problem, iterate.without_idle_weights(best.point))
     return exact.point if exact.certificate.gap <= ZEROED * best.certificate.gap else best.point
 
 
@@ -159,8 +161,8 @@ class InteriorIterate:
 
     def _begin(self, start: Point) -> None:
         problem = self.problem
-        self.w, self.b = start.w, np.asarray(start.b, dtype=float)
-        self.f = problem.predict(start)
+        self.w, self.b = inside_of(problem, start.w), np.asarray(start.b, dtype=float)
+        self.f = problem.predict(Point(self.w, start.b))
         self.scores = scores_of(problem, self.f)
         self.penalty_corners: list[Any] = penalty_corners(problem, self.w)  # of single weights, or of groups
         self.kinks = [*self.scores.kinks, *self.penalty_corners]
@@ -194,10 +196,10 @@ class InteriorIterate:
             pull = kinks.bound[free]
         return crossover(self.problem, ActiveSet(slopes, rows, targets[rows], free, pull, bends, self.f))
 
-    def without_idle_groups(self, point: Point) -> Point:
-        """A point of this path with zeros in the groups whose norms hold them there."""
-        for cones in self.penalty_corners:
-            point = replace(point, w=np.where(cones.idle(self.problem.magnitude(self.primal)), 0.0, point.w))
+    def without_idle_weights(self, point: Point) -> Point:
+        """A point of this path with zeros in the weights that the penalty holds there."""
+        for corners in self.penalty_corners:
+            point = replace(point, w=np.where(corners.idle(self.problem.magnitude(self.primal)), 0.0, point.w))
         return point
 
     def gap(self, t: float = 0.0) -> float:
@@ -317,9 +319,9 @@ class InteriorIterate:
         for pairs in self.pairs:
             pairs.move(t)
         self.w, self.b = self.w + t * dw, self.b + t * db
+        for kinks in self.penalty_corners:
+            self.w = kinks.absorb(self.w)
         self.f = self.problem.predict(Point(self.w, self.b))
         self.scores.absorb(self.f, t)
-        for kinks in self.penalty_corners:
-            kinks.absorb(self.w)
         self._differentiate()
         return True

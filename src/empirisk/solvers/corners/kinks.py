@@ -127,7 +127,7 @@ class Kinks:
         p, q = (pairs.slack + t * pairs.slack_step for pairs in self.pairs)
         return float(np.sum(self.right * q - self.left * p) - mu * np.sum(np.log(p) + np.log(q)))
 
-    def absorb(self, a: Array) -> None:
+    def absorb(self, a: Array) -> Array:
         """Take the position as it is, and let p or q grow by what rounding left of a - (q - p).
 
         So p and q never fall below the rounding of the predictions, and the curvatures stay in bounds.
@@ -135,12 +135,79 @@ class Kinks:
         missing = a - (self.above.slack - self.below.slack)
         self.below.slack = self.below.slack + np.maximum(-missing, 0)
         self.above.slack = self.above.slack + np.maximum(missing, 0)
+        return a
 
     def inside(self) -> NDArray[np.bool_]:
         """Where v is strictly between its slopes while p and q vanish: the kink holds the position at its corner."""
         size = self.below.slack.mean() + self.above.slack.mean() + TINY
         below, above = (pairs.slack / size < pairs.multiplier / (self.right - self.left) for pairs in self.pairs)
         return below & above
+
+    def idle(self, value: float) -> NDArray[np.bool_]:
+        """The positions that seem to be at the corner."""
+        return self.inside()
+
+
+class Floors:
+    """Kinks without a left end:  right a = max of v a over v <= right  where a >= 0, and infinite below.
+
+    Kept are a, which is its own slack and stays positive, and the distance right - v.
+
+    Parameters
+    ----------
+    a : array
+        The positions, above zero.
+    right : float
+        The slope.
+    product : float
+        The first product of a and right - v.
+    """
+
+    straight = True
+
+    def __init__(self, a: Array, right: float, product: float):
+        self.bound = np.full(a.shape, right)
+        self.above = ComplementaryPairs(product / a, a)
+        self._first, self._product = a, product
+        self.pairs = (self.above,)
+
+    @property
+    def v(self) -> Array:
+        """The slope: at most right."""
+        return self.bound - self.above.multiplier
+
+    def stiffened(self, stiffness: Array) -> Array:
+        """The stiffness of single weights, with dv/da on the central path added."""
+        return stiffness + self._curvature
+
+    @property
+    def _curvature(self) -> Array:
+        return self.above.multiplier / self.above.slack
+
+    def offset(self) -> Array:
+        """h, such that dv = curvature (da + h) aims at the target."""
+        return self.above.slack - self.above.target / self.above.multiplier
+
+    def direct(self, x: Array) -> float:
+        """Compute the step for x = da + h, and return the longest t <= 1 that keeps everything positive."""
+        return self.above.direct(-self._curvature * x)
+
+    def barrier(self, t: float, mu: float) -> float:
+        """right a - mu log a, which the central path minimises, after going t along the step."""
+        a = self.above.slack + t * self.above.slack_step
+        return float(np.sum(self.bound * a) - mu * np.sum(np.log(a)))
+
+    def absorb(self, a: Array) -> Array:
+        """The positions that are kept: rounding may have put ``a`` below zero."""
+        return self.above.slack
+
+    def inside(self) -> NDArray[np.bool_]:
+        """Where a vanishes and right - v does not: the constraint holds the position."""
+        return self.above.slack / self._first < self.above.multiplier * self._first / self._product
+
+    def idle(self, value: float) -> NDArray[np.bool_]:
+        """The positions that seem to be zero."""
+        return self.inside()
 
 
 def longest(values: Array, changes: Array) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack, solve_triangular
 
 from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, LocalTerms
@@ -33,6 +34,8 @@ SAMPLE_ROWS, SAMPLE_ROWS_PER_WEIGHT = 100_000, 64
 SAMPLE_SHARE, WORTHWHILE = 16, 4
 #: The relative gap to which the sample is solved: it is not all the rows.
 ROUGH = 1e-4
+#: Of columns of size one, the root of the least curvature, and the share of the largest slope that is rounding.
+LEAST_ROOT, LOST = 1e-7, 1e-12
 #: The gap of the model's solution: it is small, so that the last digits cost nothing.
 MODEL_TOL = 1e-13
 #: The same where the penalty is not curved: the gap of the fit is then as large as the error of the gradient.
@@ -126,6 +129,28 @@ class ProximalDirection:
     w: Array
     b: Any
     promised: float
+
+
+def _as_least_squares(matrix: Array, gradient: Array) -> tuple[Array, Array]:
+    """A and q with  d'(matrix)d / 2 + gradient'd = |A d + q|^2 / 2 + constant:  as many rows as the matrix has rank.
+
+    A is a pivoted Cholesky factor of the matrix, scaled to unit diagonal. What dependent columns show of the gradient
+    beyond rounding gets the least curvature that steps need to be finite.
+    """
+    diagonal = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    sizes = np.where(diagonal > 0, diagonal, 1.0)
+    factor, pivots, rank, _ = lapack.dpstrf(matrix / sizes / sizes[:, None])
+    order = pivots - 1
+    upper, slopes = np.triu(factor)[:rank], (gradient / sizes)[order]
+    q = solve_triangular(upper[:, :rank], slopes[:rank], trans="T")
+    missed = slopes - upper.T @ q
+    extra = rank + np.flatnonzero(np.abs(missed[rank:]) > LOST * np.abs(slopes).max())
+    rows = np.zeros((rank + max(len(extra), not rank), len(matrix)))
+    rows[:rank, order] = upper
+    rows[rank + np.arange(len(extra)), order[extra]] = LEAST_ROOT
+    offsets = np.zeros(len(rows))
+    offsets[:rank], offsets[rank : rank + len(extra)] = q, missed[extra] / LEAST_ROOT
+    return rows * sizes, offsets
 
 
 FEW_WEIGHTS = Need(f"at most {MOST_WEIGHTS} weights", lambda p: math.prod(p.width) + max(p.classes, 1) <= MOST_WEIGHTS)
@@ -325,10 +350,8 @@ class ProximalNewtonCourse:
             return Cholesky(matrix).solve(-(gradient + penalty.gradient(w).ravel()))
         from empirisk.solvers.choose import choose  # which lists this solver
 
-        values, vectors = np.linalg.eigh(matrix)
-        roots = np.sqrt(np.maximum(values, 1e-14 * max(values[-1], np.finfo(float).tiny)))
-        rows = roots[:, None] * vectors.T
-        targets = rows @ w.ravel() - vectors.T @ gradient / roots
+        rows, offsets = _as_least_squares(matrix, gradient)
+        targets = rows @ w.ravel() - offsets
         ones = np.ones(len(rows))
         model = Problem(Squared(), penalty, 0.5, DenseDesign(rows), targets, ones, intercept=False)
         chosen, _ = choose(model)

@@ -15,7 +15,7 @@ from empirisk.fits.fit import solve
 from empirisk.plots.fits import dual_sizes
 from empirisk.protocols import has_problems, learns_with_machine
 from empirisk.stop import listening_to
-from empirisk.studio.playground.points import Array
+from empirisk.studio.playground.points import Array, dataset
 from empirisk.studio.playground.question import Question
 from empirisk.theory.luck import error_interval
 
@@ -72,6 +72,12 @@ def fit(question: Question) -> Fitted:
         seconds = time.perf_counter() - begin
         sizes = dual_sizes(problems, [one.point for one in fits], len(X))
         return Fitted(problems.fitted(fits), sizes, seconds)
+
+
+def load_loops() -> None:
+    """Fit a kernel machine and a forest, whose compiled loops take seconds to load, or minutes to compile, once."""
+    for asked in ({"settings": {"features": "kernel"}}, {"family": "forest"}):
+        fit(Question.from_dict({**asked, "points": dataset("classes", "moons", 20, 0.2, 0)}))
 
 
 def error(machine: Any, X: Array, y: Array, task: str) -> dict[str, Any] | None:

@@ -68,5 +68,5 @@ def routes() -> list[BaseRoute]:
     }
     return [
         Route("/playground/about", answering(_about, worker)),
-        *(Route(f"/playground/{name}", answering(view, worker, 200), methods=["POST"]) for name, view in posts.items()),
+        *(Route(f"/playground/{name}", answering(view, worker), methods=["POST"]) for name, view in posts.items()),
     ]

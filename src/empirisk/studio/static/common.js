@@ -1,6 +1,6 @@
 // What both rooms share: asking the server, making elements, numbers as people read them.
 
-/** The answer to a question, or an Error whose message is the server's sentence. */
+/** The answer to a question, a file as a blob, or an Error whose message is the server's sentence. */
 export async function ask(path, body, options = {}) {
   const init = body === undefined ? options : {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body), ...options};
   let reply;
@@ -8,9 +8,15 @@ export async function ask(path, body, options = {}) {
     if (error.name === "AbortError") throw error;
     throw new Error("The studio does not answer; is it still running in the terminal?");
   }
-  const answer = await reply.json();
+  const answer = reply.headers.get("content-type").includes("json") ? await reply.json() : await reply.blob();
   if (!reply.ok || answer.error) throw new Error(answer.error);
   return answer;
+}
+
+/** Send a file. One that is too large, or no table, is not even begun: a browser that is refused in the middle of it hears no reason. */
+export async function send(path, file) {
+  await ask("/upload/fits", {name: file.name, size: file.size});
+  return ask(`${path}?name=${encodeURIComponent(file.name)}`, undefined, {method: "POST", body: file});
 }
 
 /** An element with attributes and children; texts are always texts, never markup. */
@@ -70,6 +76,16 @@ export function choices(place, entries, chosen, choose) {
   }));
 }
 
+const DAY = 864e8;  // microseconds: moments are counted in them
+/** A moment as people write it, to the day or to the minute. */
+export const moment = (at, minutes = false) => new Date(at / 1000).toISOString().slice(0, minutes ? 16 : 10).replace("T", " ");
+/** Beginnings of years or months, or days, or hours. */
+function dateTicks(low, high) {
+  const span = high - low, step = [...[1, 2, 3, 6].map(hours => hours * DAY / 24), DAY / 2, DAY, 2 * DAY, 7 * DAY, 14 * DAY].find(one => span / one <= 4), months = [1, 3, 6, 12, 24, 60, 120, 240].find(one => span / one / DAY / 30.5 <= 4) ?? 1200;
+  if (step) return Array.from({length: Math.floor(high / step) - Math.ceil(low / step) + 1}, (_, k) => (Math.ceil(low / step) + k) * step);
+  const first = new Date(low / 1000), begin = first.getUTCFullYear() * 12 + first.getUTCMonth() + 1, ticks = [];
+  for (let month = Math.ceil(begin / months) * months; ; month += months) { const at = 1000 * Date.UTC(Math.floor(month / 12), month % 12); if (at > high) return ticks; ticks.push(at); }
+}
 const axisTicks = (low, high, log) => {
   if (log) return Array.from({length: Math.floor(high) - Math.ceil(low) + 1}, (_, k) => Math.ceil(low) + k);
   const step = 10 ** Math.floor(Math.log10((high - low) / 3 || 1)), nice = [1, 2, 5, 10].map(k => k * step).find(k => (high - low) / k <= 5);
@@ -95,19 +111,20 @@ export function clearChart(svg) {
 }
 
 /** Series are {x, y, colour, dash, name}; x holds powers of ten where `log` is set. Names become a legend. */
-function drawChart(svg, {series, dots = [], at = null, log = false, label = "", yLabel = "", axes = true, height = 176, top = null, zero = true}) {
+function drawChart(svg, {series, dots = [], at = null, log = false, dates = false, label = "", yLabel = "", axes = true, height = 176, top = null, zero = true}) {
   const width = Math.max(svg.clientWidth, 120), left = axes ? 40 : 4, bottom = axes ? 34 : 4, right = 8, up = axes ? 16 : 4;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const xs = series.flatMap(one => one.x), ys = series.flatMap(one => one.y).filter(Number.isFinite);
   let [xLow, xHigh, yLow, yHigh] = [Math.min(...xs), Math.max(...xs), zero && axes ? Math.min(0, ...ys) : Math.min(...ys), top ?? Math.max(...ys)];
   if (!(xHigh > xLow)) xHigh = xLow + 1;
-  if (!(yHigh > yLow)) [yLow, yHigh] = zero && axes ? [yLow, yLow + 1] : [yLow - .5, yLow + .5];
+  if (!(yHigh > yLow)) { const room = zero && axes ? 1 : .1 * Math.abs(yLow) || .5; [yLow, yHigh] = [zero && axes ? yLow : yLow - room, yLow + room]; }
   const toX = x => left + (x - xLow) / (xHigh - xLow) * (width - left - right);
   const toY = y => height - bottom - (Math.min(y, yHigh) - yLow) / (yHigh - yLow) * (height - bottom - up);
   const parts = [];
   if (axes) {
-    for (const tick of axisTicks(xLow, xHigh, log)) {
-      parts.push(make("svg:text", {x: toX(tick), y: height - bottom + 15, "text-anchor": "middle"}, log ? powerOfTen(tick) : digits(tick)));
+    const name = dates ? tick => moment(tick, xHigh - xLow < 4 * DAY).slice(xHigh - xLow < 4 * DAY ? 5 : 0) : log ? powerOfTen : digits;
+    for (const tick of dates ? dateTicks(xLow, xHigh) : axisTicks(xLow, xHigh, log)) {
+      parts.push(make("svg:text", {x: toX(tick), y: height - bottom + 15, "text-anchor": "middle"}, name(tick)));
       parts.push(make("svg:line", {class: "axis", x1: toX(tick), x2: toX(tick), y1: up, y2: height - bottom}));
     }
     for (const tick of axisTicks(yLow, yHigh, false)) {
@@ -121,7 +138,7 @@ function drawChart(svg, {series, dots = [], at = null, log = false, label = "", 
   }
   for (const {x, y, colour, dash} of series) {
     let text = "", pen = "M";
-    x.forEach((one, k) => { if (Number.isFinite(y[k])) { text += `${pen}${toX(one).toFixed(1)} ${toY(y[k]).toFixed(1)}`; pen = "L"; } else pen = "M"; });
+    x.forEach((one, k) => { if (Number.isFinite(y[k]) && y[k] <= yHigh) { text += `${pen}${toX(one).toFixed(1)} ${toY(y[k]).toFixed(1)}`; pen = "L"; } else pen = "M"; });
     parts.push(make("svg:path", {d: text, stroke: colour, "stroke-dasharray": dash}));
   }
   for (const dot of dots) parts.push(make("svg:circle", {cx: toX(Math.min(Math.max(dot.x, xLow), xHigh)), cy: toY(dot.y), r: dot.r ?? 3.2, fill: dot.colour, "fill-opacity": dot.opacity ?? .75}));

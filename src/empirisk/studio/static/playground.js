@@ -17,8 +17,12 @@ for (const family of about.families) for (const control of family.controls) kind
 const familyOf = name => about.families.find(family => family.name === name);
 const kept = {};  // settings of families that were left, for when they are chosen again
 
-const state = decode(location.hash, kinds) ?? {task: "classes", family: "equation", held: 0.3, settings: {features: "kernel"}, points: []};
-if (!familyOf(state.family)?.tasks.includes(state.task)) Object.assign(state, {task: "classes", family: "equation", settings: {}});
+/** The state of the address; what it says of a machine that is not known here is left out. */
+function linked() {
+  const found = decode(location.hash, kinds);
+  return !found || familyOf(found.family)?.tasks.includes(found.task) ? found : {...found, task: "classes", family: "equation", settings: {}};
+}
+const state = linked() ?? {task: "classes", family: "equation", held: 0.3, settings: {features: "kernel"}, points: []};
 const view = {label: 0, erasing: false, picture: null, held: [], dataset: null, seed: 1, cursor: null, film: null, playing: 0, base: null, shifts: []};
 const plane = new Plane(byId("plane"), about.reach);
 const undone = [];
@@ -36,7 +40,7 @@ async function update() {
   waiting = true;
   while (changed) {
     changed = false;
-    const busy = setTimeout(() => { byId("busy").hidden = !String(state.settings.features ?? "").includes("network"); }, 600);
+    const busy = setTimeout(() => { byId("busy").textContent = relevant().features === "network" ? "compiling the network, once …" : "fitting …"; byId("busy").hidden = false; }, 600);
     try {
       const answer = await ask("/playground/fit", question());
       view.picture = answer;
@@ -85,11 +89,13 @@ function show() {
   draw();
   const answer = view.picture;
   byId("code").textContent = answer?.code ?? "";
+  byId("path-card").hidden ||= !hasPath();  // at once; it comes when it is computed
   equation();
   errors(answer);
   certificate(answer);
   loss(answer);
   byId("described").textContent = described(answer);
+  byId("legend").textContent = [TASK_LEGENDS[state.task], FAMILY_LEGENDS[state.task]?.[state.family], answer?.margins && MARGINS].filter(Boolean).join(" ");
 }
 
 /** The picture in words, for those who do not see it. */
@@ -102,8 +108,8 @@ function described(answer) {
 }
 
 const TASK_LEGENDS = {classes: "Filled points teach, hollow ones are held out.", numbers: "x goes across, the target upwards. Thin lines are residuals; hollow points are held out.", clusters: "Colours are the clusters that the machine finds."};
-const MARGINS = "Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange. Thin lines: the margin, f = ±1.";
-const FAMILY_LEGENDS = {classes: {equation: MARGINS, perceptron: "Orange rings: points at which the last step moved."}, clusters: {kmeans: "Crosses are their means.", mixture: "Crosses are centres, ellipses one and two standard deviations."}};
+const RINGS = "Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange.", MARGINS = "Thin lines: the margin, f = ±1.";
+const FAMILY_LEGENDS = {classes: {equation: RINGS, perceptron: "Orange rings: points at which the last step moved."}, clusters: {kmeans: "Crosses are their means.", mixture: "Crosses are centres, ellipses one and two standard deviations."}};
 const PENALTIES = {l2: "½‖w‖²", l1: "‖w‖₁", elastic_net: "½(‖w‖₁ + ½‖w‖²)", none: "0"};
 function equation() {
   const place = byId("equation"), settings = relevant(), part = (kind, text) => make("b", {class: kind}, text);
@@ -157,9 +163,10 @@ function loss(answer) {
 // --- the path over C --------------------------------------------------------------------------------------------------
 
 let along = null;
+const hasPath = () => state.family === "equation" && setting({name: "features", start: "linear"}) !== "network" && Boolean(view.picture);
 async function path() {
   const card = byId("path-card");
-  card.hidden = state.family !== "equation" || setting({name: "features", start: "linear"}) === "network" || !view.picture;
+  card.hidden = !hasPath();
   if (card.hidden) return;
   try { along = await ask("/playground/path", question()); } catch { card.hidden = true; return; }
   drawPath();
@@ -243,7 +250,7 @@ async function go(number) {
   const x = film_.labels.map((_, k) => k), colours = ["var(--mark)", "var(--c5)"];
   const series = Object.entries(film_.curves).map(([name, y], k) => ({x, y, colour: colours[k], name}));
   const values = series.map(one => make("b", {style: `color:${asInk(one.colour)}`}, `${one.name} ${digits(one.y[at], 4)}`));
-  byId("step-label").replaceChildren(film_.labels[at], make("br"), ...values);
+  byId("step-label").replaceChildren(film_.labels[at], make("br"), ...values.flatMap(one => [one, " "]));
   if (!series.length) return;
   chart(byId("film"), {series, at, axes: false, height: 51});
   byId("film").setAttribute("aria-label", `${film_.labels[at]}: ${values.map(one => one.textContent).join(", ")}`);
@@ -298,7 +305,6 @@ function controls() {
     return make("label", {class: "slide"}, title, shown, slider, hint);
   }));
   if (active?.startsWith("control-")) byId(active)?.focus();
-  byId("legend").textContent = [TASK_LEGENDS[state.task], FAMILY_LEGENDS[state.task]?.[state.family]].filter(Boolean).join(" ");
 }
 
 function families() {
@@ -465,7 +471,7 @@ byId("copy").addEventListener("click", async () => {
 byId("script-copy").addEventListener("click", () => copy(byId("script").textContent, "The script is copied."));
 byId("link").addEventListener("click", () => copy(location.href, "The link is copied: it reopens these points and this machine in your studio."));
 
-addEventListener("hashchange", () => { const next = decode(location.hash, kinds); if (next && encode(next) !== encode(state)) { Object.assign(state, next); byId("held").value = state.held; outputs(); room(); changedByHand(); } });
+addEventListener("hashchange", () => { const next = linked(); if (next && encode(next) !== encode(state)) { Object.assign(state, next); byId("held").value = state.held; outputs(); room(); changedByHand(); } });
 byId("held").value = state.held;
 outputs();
 room();

@@ -1,6 +1,6 @@
 // One run: the league while it is played, and the result with everything that can be asked of it.
-import {ask, cellKind, chart, digits, interval, make, percent, scoreName, toast} from "./common.js";
-import {codeBlocks, crumbs, trying} from "./workbench.js";
+import {ask, cellKind, chart, digits, interval, make, moment, percent, scoreName, send, toast} from "./common.js";
+import {codeBlocks, crumbs, problem, trying} from "./workbench.js";
 
 export async function runView(place, id) {
   const run = await ask(`/runs/${id}`);
@@ -45,16 +45,19 @@ export async function runView(place, id) {
     doing: what => { now.textContent = now.title = what; },
     understood: plan => { warnings.replaceChildren(...plan.warnings.map(text => make("li", {}, text))); now.textContent = `${plan.rows.toLocaleString("en")} rows`; },
     deciding: metric => { live.metric = metric.name ?? String(metric); },
-    resumed: folds => { toast(`Going on where it was: ${folds} fits are known.`); },
+    resumed: (folds, news) => { if (news) toast(`Going on where it was: ${folds} fits are known.`); },
     played: one => { league.set(one.name, one); live.sign = one.sign; },
-    stopped: reason => { if (live.asked !== "stop") toast(`${reason}: going on with what is done`); },
+    stopped: (reason, news) => { if (news && live.asked !== "stop") toast(`${reason}: going on with what is done`); },
     chosen: one => { live.winner = one.name; },
   };
   const source = new EventSource(`/runs/${id}/events`);
   let frame = 0;
+  let lost = false;
+  source.onerror = () => { lost = true; problem("The studio does not answer; is it still running in the terminal?"); };
+  source.onopen = () => { if (lost) problem(""); lost = false; };
   source.onmessage = message => {
     const event = JSON.parse(message.data);
-    HEARD[event.event]?.(event.about);
+    HEARD[event.event]?.(event.about, Number(message.lastEventId) >= run.events);
     if (event.event === "played" && event.about.score !== null && event.about.name !== "baseline") {
       const score = event.about.score, before = live.best.at(-1)?.[1] ?? score;
       live.best.push([event.seconds, live.sign * (score - before) > 0 ? score : before]);
@@ -88,14 +91,16 @@ function resultView(place, id, told, run) {
   const context = {id, told, run, place: null, columns: (told?.importances ?? []).map(one => one.column)};
   const cards = told ? [...told.test.slice(0, 4).map(one => [digits(one.value, 3), scoreName(one.name), `${digits(one.low, 3)} to ${digits(one.high, 3)}`]), [told.league.find(one => one.name === told.winner).title, "was chosen", `${told.rows.toLocaleString("en")} taught, ${told.tested.toLocaleString("en")} tested`], [`${digits(told.seconds, 2)} s`, "for all of it", ""]] : [];
   const panel = make("div", {role: "tabpanel", id: "panel", tabindex: "0"}), tabs = make("div", {class: "tabs", role: "tablist", "aria-label": "Result"});
-  const names = Object.keys(VIEWS).filter(name => run.lines[name]);
+  const names = Object.keys(VIEWS).filter(name => name === "whatif" || run.lines[name]);
   const open = name => {
     for (const tab of tabs.children) { tab.setAttribute("aria-selected", tab.dataset.name === name); tab.tabIndex = tab.dataset.name === name ? 0 : -1; }
     const chosen = tabs.children[names.indexOf(name)];
     tabs.scrollLeft = chosen.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - chosen.offsetWidth) / 2;  // on a phone they stand beyond the edge
     panel.setAttribute("aria-labelledby", `tab-${name}`);
-    const lines = name === "learn" ? null : run.lines[name], body = make("div", {}, make("p", {class: "soft"}, "…"));
-    panel.replaceChildren(body, ...lines ? [make("details", {class: "lines"}, make("summary", {}, "The same in the shell and in Python"), codeBlocks(lines))] : []);
+    const code = make("div"), lines = make("details", {class: "lines", hidden: true}, make("summary", {}, "The same in the shell and in Python"), code), body = make("div", {}, make("p", {class: "soft"}, "…"));
+    context.tell = told => { lines.hidden = false; code.replaceChildren(codeBlocks(told)); };
+    if (name !== "learn" && run.lines[name]) context.tell(run.lines[name]);
+    panel.replaceChildren(body, lines);
     return trying(() => VIEWS[name][1](body, context));
   };
   context.open = open;
@@ -127,6 +132,7 @@ async function whatIf(panel, context) {
         const found = await ask(`/runs/${context.id}/what-if`, {row});
         said.replaceChildren(...answered(found, form));
         adds.replaceChildren(...added(found, form));
+        context.tell(found.lines);
       } catch (error) { said.replaceChildren(make("p", {class: "problem"}, error.message)); }
     }
     asking = false;
@@ -134,9 +140,13 @@ async function whatIf(panel, context) {
   const input = field => {
     const id = `field-${field.name}`, set = value => { row[field.name] = value === "" ? null : value; update(); };
     if (field.tag === "range") {
-      const value = Number(field.value ?? (field.low + field.high) / 2), shown = make("span", {class: "shown", "aria-hidden": "true"}, field.value === null ? "missing" : digits(value, 4));
-      const slider = make("input", {id, type: "range", min: Math.min(field.low, value), max: Math.max(field.high, value), step: "any", value});
-      slider.addEventListener("input", () => { const next = field.step === 1 ? Math.round(slider.value) : Number(Number(slider.value).toPrecision(6)); shown.textContent = digits(next, 4); slider.setAttribute("aria-valuetext", digits(next, 4)); set(next); });
+      const dates = field.drawn === "dates", minutes = field.step < 864e8;
+      const read = one => dates ? 1000 * Date.parse(one.length > 10 ? `${one.replace(" ", "T")}Z` : one) : Number(one);
+      const write = one => dates ? moment(one, minutes) : field.step === 1 ? Math.round(one) : Number(Number(one).toPrecision(6));
+      const told = one => dates ? moment(one, minutes) : digits(one, 4);
+      const value = field.value === null ? (field.low + field.high) / 2 : read(field.value), shown = make("span", {class: "shown", "aria-hidden": "true"}, field.value === null ? "missing" : told(value));
+      const slider = make("input", {id, type: "range", min: Math.min(field.low, value), max: Math.max(field.high, value), step: "any", value, "aria-valuetext": shown.textContent});
+      slider.addEventListener("input", () => { const next = write(Number(slider.value)); shown.textContent = dates ? next : told(next); slider.setAttribute("aria-valuetext", shown.textContent); set(next); });
       return make("label", {class: "slide"}, field.name, shown, slider);
     }
     if (field.tag === "select" || (field.choices.length && field.choices.length <= 30)) {
@@ -181,10 +191,11 @@ async function matter(panel, context) {
     if (found.none) { drawing.replaceChildren(make("h3", {}, column), make("p", {class: "soft"}, found.none)); return false; }
     const classes = context.told.task === "classification", words = classes ? `average probability of ${found.outputs.join(", ")}` : `average ${found.outputs[0]}`, most = Math.max(...found.mean.flat(), 1e-12);
     const levels = () => found.outputs.length > 1 ? rowTable(["Value", ...found.outputs], found.values.map((value, k) => [value, ...found.mean.map(line => digits(line[k], 3))])) : make("div", {class: "bars"}, found.values.map((value, k) => [make("span", {}, value), bar(found.mean[0][k] / (classes ? 1 : most)), make("span", {class: "number"}, digits(found.mean[0][k], 3))]));
-    drawing.replaceChildren(make("h3", {}, column), make("p", {class: "soft"}, `${words}, if every row had this value`), found.numbers ? svg : levels());
-    if (!found.numbers) return true;
-    svg.setAttribute("aria-label", `${words}: ${found.values.map((value, k) => `${digits(found.mean[0][k], 3)} at ${digits(value, 3)}`).join(", ")}`);
-    chart(svg, {series: found.outputs.flatMap((name, k) => [{x: found.values, y: found.mean[k], colour: `var(--c${k})`, name: found.outputs.length > 1 ? name : ""}, {x: found.values, y: found.low[k], colour: `var(--c${k})`, dash: "2 4"}, {x: found.values, y: found.high[k], colour: `var(--c${k})`, dash: "2 4"}]), label: column, zero: classes});
+    drawing.replaceChildren(make("h3", {}, column), make("p", {class: "soft"}, `${words}, if every row had this value`), found.drawn === "levels" ? levels() : svg);
+    if (found.drawn === "levels") return true;
+    const dates = found.drawn === "dates";
+    svg.setAttribute("aria-label", `${words}: ${found.values.map((value, k) => `${digits(found.mean[0][k], 3)} at ${dates ? moment(value) : digits(value, 3)}`).join(", ")}`);
+    chart(svg, {series: found.outputs.flatMap((name, k) => [{x: found.values, y: found.mean[k], colour: `var(--c${k})`, name: found.outputs.length > 1 ? name : ""}, {x: found.values, y: found.low[k], colour: `var(--c${k})`, dash: "2 4"}, {x: found.values, y: found.high[k], colour: `var(--c${k})`, dash: "2 4"}]), label: column, zero: classes, dates});
     return true;
   });
   panel.replaceChildren(make("div", {class: "two"}, make("div", {}, make("p", {class: "soft"}, `How much worse the ${scoreName(context.told.metric)} gets when a column is shuffled. Choose one to see its effect.`), make("div", {class: "bars tall", id: "importances"}, columns.map(name => [make("button", {type: "button", class: "small", onclick: () => open(name)}, name), bar((falls.get(name) ?? 0) / reach), make("span", {class: "number"}, falls.has(name) ? digits(falls.get(name), 2) : "")]))), drawing));
@@ -198,14 +209,18 @@ function rowTable(head, rows, choose) {
   const body = make("tbody"), all = rows.map((cells, k) => [cells, k]), filter = make("input", {type: "search", placeholder: "show rows with …", "aria-label": "Show rows with", oninput: () => draw()});
   let by = -1, up = true;
   const text = cell => cell === null ? "" : typeof cell === "number" ? digits(cell, 4) : String(cell);
-  const cell = (value, column, k) => make("td", {class: typeof value === "number" ? "number" : cellKind(text(value))}, choose && column === 0 ? make("button", {type: "button", class: "small", "aria-label": `Look at row ${value}`}, text(value)) : text(value));
+  const size = cell => typeof cell === "number" ? cell : cell === null || cell === "" ? NaN : Number(String(cell).replaceAll(/[\s%,]/g, "").replace("−", "-"));
+  const numeric = head.map((_, column) => rows.some(cells => !Number.isNaN(size(cells[column]))) && rows.every(cells => text(cells[column]) === "" || !Number.isNaN(size(cells[column]))));
+  /** Numbers by their size, words by their letters, and what is missing last. */
+  const order = (a, b) => text(a) === "" || text(b) === "" ? (text(a) === "") - (text(b) === "") : (up ? 1 : -1) * (numeric[by] ? size(a) - size(b) : text(a).localeCompare(text(b), "en", {numeric: true}));
+  const cell = (value, column, k) => make("td", {class: numeric[column] ? "number" : cellKind(text(value))}, choose && column === 0 ? make("button", {type: "button", class: "small", "aria-label": `Look at row ${value}`}, text(value)) : text(value));
   function draw() {
     const wanted = filter.value.toLowerCase(), shown = all.filter(([cells]) => cells.some(one => text(one).toLowerCase().includes(wanted)));
-    if (by >= 0) shown.sort(([a], [b]) => (up ? 1 : -1) * text(a[by]).localeCompare(text(b[by]), "en", {numeric: true}));
+    if (by >= 0) shown.sort(([a], [b]) => order(a[by], b[by]));
     body.replaceChildren(...shown.map(([cells, k]) => make("tr", choose ? {class: "chosen", onclick: () => choose(k)} : {}, cells.map((value, column) => cell(value, column, k)))));
   }
   const heads = head.map((name, column) => {
-    const place = make("th", {scope: "col"}, make("button", {type: "button", onclick: () => {
+    const place = make("th", {scope: "col", class: numeric[column] ? "number" : ""}, make("button", {type: "button", onclick: () => {
       [by, up] = [column, by !== column || !up];
       for (const one of heads) one.removeAttribute("aria-sort");
       place.setAttribute("aria-sort", up ? "ascending" : "descending");
@@ -234,6 +249,7 @@ async function threshold(panel, context) {
   const draw = () => {
     const k = Number(slider.value), hits = counts.found[k], alarms = counts.alarms[k], prices = counts.thresholds.map((_, at) => price(at));
     shown.textContent = counts.thresholds[k].toFixed(3);
+    context.tell({...context.run.lines.threshold, python: context.run.lines.threshold.python.replace(">= 0.5", `>= ${counts.thresholds[k]}`)});
     slider.setAttribute("aria-valuetext", shown.textContent);
     const entries = [[`${hits} of ${counts.positives}`, "found"], [counts.positives - hits, "missed"], [alarms, "false alarms"], [hits + alarms ? percent(hits / (hits + alarms)) : "–", "of those named are right"], [digits(price(k), 4), "cost of the mistakes"]];
     cards.replaceChildren(...entries.map(([value, label]) => make("li", {}, make("b", {}, String(value)), make("span", {}, label))));
@@ -249,18 +265,13 @@ async function threshold(panel, context) {
 
 async function files(panel, context) {
   const said = make("div", {id: "scored", role: "status"});
-  const send = async (what, file) => {
-    const reply = await fetch(`/runs/${context.id}/file/${what}?name=${encodeURIComponent(file.name)}`, {method: "POST", body: file});
-    if (!reply.ok) throw new Error((await reply.json()).error);
-    return reply;
-  };
   const predict = file => trying(async () => {
-    const url = URL.createObjectURL(await (await send("predict", file)).blob()), name = `${file.name.split(".")[0]}.predictions.csv`;
+    const url = URL.createObjectURL(await send(`/runs/${context.id}/file/predict`, file)), name = `${file.name.split(".")[0]}.predictions.csv`;
     make("a", {href: url, download: name}).click();
     said.replaceChildren(make("p", {id: "predicted"}, `Predictions were downloaded as ${name}. `, make("a", {href: url, download: name}, "Once more")));
   });
   const scoreFile = file => trying(async () => {
-    const found = await (await send("score", file)).json();
+    const found = await send(`/runs/${context.id}/file/score`, file);
     said.replaceChildren(make("h3", {}, `${found.rows.toLocaleString("en")} rows`), rowTable(["Score", "Now", "95 % interval", "In the test"], found.scores.map(one => [scoreName(one.name), digits(one.value, 4), `${digits(one.low, 3)} to ${digits(one.high, 3)}`, digits(one.before?.value, 4)])), make("h3", {}, found.drift.length ? "Columns that have moved" : "The columns look as before."), make("ul", {}, found.drift.map(one => make("li", {}, one.what))), make("ul", {class: "warnings"}, found.warnings.map(text => make("li", {}, text))));
   });
   const drop = (id, title, words, work) => {
@@ -280,7 +291,7 @@ function sameElsewhere(panel, context) {
 export async function compareView(place, pair) {
   const ids = pair.split(","), runs = await Promise.all(ids.map(id => ask(`/runs/${id}`))), found = await ask("/compare", {runs: ids});
   const share = found.what.startsWith("share"), told = value => share ? percent(value) : digits(value, 3), sure = found.low > 0 || found.high < 0;
-  const side = (run, k) => make("div", {class: "card"}, make("h3", {}, make("a", {href: `#run=${run.id}`}, run.name)), make("p", {class: "says"}, told(found.errors[k])), make("p", {class: "soft"}, found.what), make("p", {}, run.summary));
+  const side = (run, k) => make("div", {class: "card"}, make("h3", {}, make("a", {href: `#run=${run.id}`}, run.name)), make("p", {class: "says"}, told(found.errors[k])), make("p", {class: "soft"}, found.what), make("p", {}, run.summary), make("p", {class: "soft"}, `${["The first", "The second"][k]}: ${run.winner.replaceAll("_", " ")}, started ${run.created.slice(0, 16).replace("T", " ")} UTC`));
   const reach = Math.max(Math.abs(found.low), Math.abs(found.high), 1e-12), words = `difference ${told(found.difference)}, 95 % interval ${told(found.low)} to ${told(found.high)}`;
   const verdict = found.difference === 0 ? "both err alike" : `the ${found.difference > 0 ? "second" : "first"} errs less, by ${told(Math.abs(found.difference))}`;
   place.replaceChildren(crumbs(), make("h1", {}, "Two runs side by side"), make("div", {class: "two"}, runs.map(side)),

@@ -101,10 +101,10 @@ export async function tableView(place, name) {
     if (whole) chosen.replaceChildren(option(["", "no column"]), ...table.columns.map(one => option([one.name, one.name])));
     return make("label", {}, words[key], chosen);
   };
-  const panel = make("div", {class: "card sticky options"}, make("h2", {}, "Learn"), make("label", {}, words.target, target), offered, field("time", "as long as it needs", Number),
+  const panel = make("div", {class: "card sticky options"}, make("h2", {}, "Learn"), make("label", {}, words.target, target), offered, field("time", "as long as it needs", Number), notes,
     make("details", {}, make("summary", {}, `${words.machines}: `, count), machines),
     make("details", {}, make("summary", {}, "More"), make("label", {}, words.metric, metric), field("drop", "id, name", list), field("missing", "ERR, -999", list), column("groups"), column("time_order"), field("test", "0.2", Number), field("folds", "5, or 3 of many rows", Number),
-      make("label", {class: "check"}, make("input", {type: "checkbox", onchange: event => set("balance", event.target.checked)}), ` ${words.balance}`), field("seed", "0", Number)), notes, learn);
+      make("label", {class: "check"}, make("input", {type: "checkbox", onchange: event => set("balance", event.target.checked)}), ` ${words.balance}`), field("seed", "0", Number)), make("div", {class: "foot"}, learn));
   const head = make("details", {class: "card"}, make("summary", {}, `The first ${table.head.length} rows`), make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "The first rows"}, make("table", {class: "rows", "aria-label": "The first rows"}, make("thead", {}, make("tr", {}, table.columns.map(one => make("th", {scope: "col"}, one.name)))), make("tbody", {}, table.head.map(row => make("tr", {}, row.map(cell => make("td", {class: cellKind(cell)}, cell))))))));
   drawTargets();
   drawColumns();

@@ -1,5 +1,5 @@
 // The workbench: tables and runs, a table and its options, a run while it goes on and when it is over. The address says which.
-import {ask, byId, copy, make, toast} from "./common.js";
+import {ask, byId, copy, make, send, toast} from "./common.js";
 import {compareView, runView} from "./run.js";
 import {tableView} from "./table.js";
 
@@ -28,6 +28,7 @@ async function show() {
   const [name, value] = [...new URLSearchParams(location.hash.slice(1))][0] ?? [];
   const place = byId("view");
   const found = await trying(() => name in VIEWS ? VIEWS[name](place, value) : startView(place));
+  byId("toast").hidden = true;  // of the view before
   if (typeof found === "function") leave = found;
   if (name in VIEWS && !byId("problem").hidden) place.replaceChildren(crumbs());  // no view, and a way back
   const title = place.querySelector("h1");
@@ -76,7 +77,7 @@ async function keep(file) {
   if (!file) return;
   toast(`Reading ${file.name} …`);
   await trying(async () => {
-    const {name} = await ask(`/upload?name=${encodeURIComponent(file.name)}`, undefined, {method: "POST", body: file});
+    const {name} = await send("/upload", file);
     location.hash = `table=${encodeURIComponent(name)}`;
   });
 }

@@ -145,7 +145,11 @@ class StudioFolder:
         folder = self.path / "runs" / secrets.token_hex(ID_BYTES)
         self.make_own()
         folder.mkdir(parents=True)
-        write_json(folder / "run.json", {**about, "created": datetime.now(UTC).isoformat(timespec="seconds")})
+        try:
+            write_json(folder / "run.json", {**about, "created": datetime.now(UTC).isoformat(timespec="seconds")})
+        except EmpiriskError:
+            folder.rmdir()  # a folder without what it is about would never be shown, or deleted
+            raise
         return folder
 
     def delete_run(self, identity: str) -> None:

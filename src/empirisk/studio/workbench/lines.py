@@ -1,5 +1,7 @@
 """The shell lines and the Python lines that do what the page does, to be copied."""
 
+import csv
+import io
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -31,10 +33,6 @@ def result_lines(model: str, learn: Lines | None, target: str, classes: list[Any
     predict = ["empirisk", "predict", model, "new.csv", "-o", "predictions.csv"]
     score = shlex.join(["empirisk", "score", model, "new.csv"])
     found = {
-        "whatif": {
-            "shell": shlex.join([*predict, "--explain"]),
-            "python": f"{load}print(model.predict(rows), model.explain(rows))",
-        },
         "files": {"shell": f"{shlex.join(predict)}\n{score}", "python": f"{load}print(model.answers(rows))"},
     }
     if learn is not None:
@@ -50,6 +48,19 @@ def result_lines(model: str, learn: Lines | None, target: str, classes: list[Any
             code = f"print(model.predict_proba(rows)[:, 1] >= 0.5)  # {target} is {classes[1]}"
             found["threshold"] = {"shell": shlex.join(predict), "python": load + code}
     return found
+
+
+def row_lines(model: str, row: Mapping[str, Any], explained: bool) -> Lines:
+    """The prediction of one row, and what every column adds where the machine can tell."""
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([row.keys(), row.values()])
+    write, predict = shlex.join(["printf", "%s", table.getvalue()]), ["empirisk", "predict", model, "row.csv"]
+    python = f"import empirisk as er\n\nmodel = er.load({model!r})\nrows = [{dict(row)!r}]\nprint(model.answers(rows))"
+    adds = "\nprint([column.name for column in model.schema.used], model.explain(rows))"
+    return {
+        "shell": f"{write} > row.csv\n{shlex.join([*predict, *['--explain'] * explained])}",
+        "python": python + adds * explained,
+    }
 
 
 def compare_lines(models: list[str], target: str, classes: bool) -> Lines:

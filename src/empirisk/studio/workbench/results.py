@@ -3,6 +3,7 @@
 Everything is computed from the files of the run, so that a restart loses nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from empirisk.service.fields import Fields
 from empirisk.service.openapi import levels
 from empirisk.studio.workbench.job import RESULT
 from empirisk.studio.workbench.kept import KeptRows
+from empirisk.tables.kinds.date import DAY
 from empirisk.tables.model import TableModel
 
 KEPT = 3  # runs in memory
@@ -33,6 +35,7 @@ MOST_ROWS = 200  # rows that a list of errors holds
 MOST_COLUMNS = 12  # columns beside them
 NEAREST = 5  # rows that are shown as the nearest
 SLIDER_STEPS = 200  # of a number in the what-if form
+MINUTE = 60_000_000.0  # in the microseconds of moments
 SEED = 0  # of the rows that effects are averaged over
 
 
@@ -162,12 +165,12 @@ def effect(run: OpenRun, column: str) -> dict[str, Any]:
     )
     if not found:
         return {"column": column, "none": f"{column} holds texts, or a single value: it has no curve."}
-    one = found[0]
-    numbers = one.type.drawn == "numbers"
+    one, drawn = found[0], found[0].type.drawn
+    sizes = None if drawn == "levels" else one.type.sizes(pl.Series(one.values))
     return {
         "column": column,
-        "numbers": numbers,
-        "values": [float(value) if numbers else one.type.level_name(value) for value in one.values],
+        "drawn": drawn,
+        "values": [one.type.level_name(value) for value in one.values] if sizes is None else sizes.tolist(),
         "outputs": one.outputs,
         "mean": one.mean,
         "low": one.low,
@@ -184,17 +187,27 @@ def form(run: OpenRun, place: int | None) -> dict[str, Any]:
         tag, choices = column.type.input(words)
         field = {"name": column.name, "kind": column.kind, "tag": tag, "choices": list(choices)}
         low, high = column.low, column.high
-        if column.type.drawn == "numbers" and low is not None and high is not None:
-            step = 1.0 if _is_whole(column) else (high - low) / SLIDER_STEPS or 1.0
-            field |= {"tag": "range", "low": low, "high": high, "step": step}
+        if column.type.drawn in STEPS and low is not None and high is not None:
+            step = STEPS[column.type.drawn](column)
+            field |= {"tag": "range", "drawn": column.type.drawn, "low": low, "high": high, "step": step}
         fields.append(field | {"value": row.get(column.name)})
     return {"fields": fields, "target": run.target, "classes": run.model.classes, "tests": _count(run)}
 
 
-def _is_whole(column: Any) -> bool:
-    """Whether a column seems to hold whole numbers: its ends are, and it has no more values than lie between."""
-    ends = float(column.low).is_integer() and float(column.high).is_integer()
-    return ends and column.distinct <= column.high - column.low + 1 and column.high - column.low >= 2
+def _number_step(column: Any) -> float:
+    """1 for a column of whole numbers, as it seems: its ends are, and it has no more values than lie between."""
+    width = column.high - column.low
+    whole = float(column.low).is_integer() and float(column.high).is_integer()
+    return 1.0 if whole and width >= 2 and column.distinct <= width + 1 else width / SLIDER_STEPS or 1.0
+
+
+def _date_step(column: Any) -> float:
+    """A day, or where a step of the slider is less, a minute."""
+    return DAY if column.high - column.low >= SLIDER_STEPS / 4 * DAY else MINUTE
+
+
+#: Steps of sliders, by how a column is drawn.
+STEPS: dict[str, Callable[[Any], float]] = {"numbers": _number_step, "dates": _date_step}
 
 
 def _count(run: OpenRun) -> int:
@@ -289,6 +302,9 @@ def compare(one: OpenRun, other: OpenRun) -> dict[str, Any]:
         raise EmpiriskError("Runs are compared where they learn the same column.")
     numbers = [run.rows.numbers[run.rows.test] for run in (one, other)]
     common, *places = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
+    first, second = (run.rows.truth[place] for run, place in zip((one, other), places, strict=True))
+    if not np.array_equal(first, second):
+        raise EmpiriskError("Runs are compared where they learn the same table; the rows of these two differ.")
     if len(common) < 2:
         raise EmpiriskError("The two runs have no test rows in common; learn both with the same seed and share.")
     sizes = [_row_errors(run)[place] for run, place in zip((one, other), places, strict=True)]

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
@@ -18,11 +18,11 @@ from empirisk.errors import EmpiriskError
 from empirisk.league.records import as_json
 from empirisk.service.app import problem
 from empirisk.service.bodies import Refusal
-from empirisk.studio.answers import answering, json_response
+from empirisk.studio.answers import answering, taking
 from empirisk.studio.workbench import results, tables
 from empirisk.studio.workbench.folder import StudioFolder, read_json
 from empirisk.studio.workbench.job import RESULT
-from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines
+from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines, row_lines
 from empirisk.studio.workbench.runs import Runs, chosen_options
 from empirisk.tables.predictions import beside
 from empirisk.tables.reading.read import read
@@ -78,38 +78,38 @@ class Workbench:
             raise EmpiriskError("do must be rename or delete.")
         return {}
 
-    async def upload(self, request: Request) -> Response:
+    def fits(self, request: Request, body: Any) -> Any:
+        """Whether a file may be sent: a browser that is refused in the middle of one hears no reason."""
+        self.folder.free_name(str(body.get("name")))
+        size = body.get("size")
+        require_room(size if type(size) is int else 0, self._room())
+        return {}
+
+    async def upload(self, request: Request) -> Any:
         """Keep a table that was dropped: written whole, or not at all."""
-        try:
-            name = self.folder.free_name(request.query_params.get("name", ""))
-            path = self.folder.place(name)
-            await self._keep(request, path)
-            return json_response({"name": name})
-        except Refusal as refusal:
-            return problem(refusal.status, str(refusal))
-        except ClientDisconnect:
-            return problem(400, "The file was cut short, and is not kept.")
-        except OSError as error:
-            return problem(507, f"The file could not be written ({error.strerror}); make room and drop it again.")
+        name = self.folder.free_name(request.query_params.get("name", ""))
+        await self._keep(request, self.folder.place(name))
+        return {"name": name}
 
     async def _keep(self, request: Request, path: Path) -> None:
         """Write the body of a request to a file, if it is not too large."""
-        room = min(MAX_UPLOAD_BYTES, shutil.disk_usage(path.parent).free - SPARE_BYTES)
-        too_large = Refusal(413, f"The file is larger than the {max(room, 0) / 1e6:,.0f} MB that there is room for.")
-        announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > room:
-            raise too_large
+        announced, room = request.headers.get("content-length", ""), self._room()
+        require_room(int(announced) if announced.isdigit() else 0, room)
         part, size = path.with_name(f".{secrets.token_hex(8)}.part"), 0
         try:
             with part.open("xb") as file:
                 async for chunk in request.stream():
                     size += len(chunk)
-                    if size > room:
-                        raise too_large
+                    require_room(size, room)
                     file.write(chunk)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
+
+    def _room(self) -> int:
+        """The bytes that a file may have."""
+        self.folder.make_own()
+        return max(min(MAX_UPLOAD_BYTES, shutil.disk_usage(self.folder.path).free - SPARE_BYTES), 0)
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
@@ -121,14 +121,13 @@ class Workbench:
         """What is known of a run."""
         folder = self._folder(request)
         kept = read_json(folder / "run.json")
-        asked, model = kept.get("request", {}), self.folder.typed(str(folder / f"{RESULT}.model"))
-        learn = None
+        asked, learn = kept.get("request", {}), None
         if asked:
             learn = learn_lines(self.folder.typed(str(asked["data"])), asked, Path(str(asked["data"])).stem)
         lines, columns = {} if learn is None else {"learn": learn}, []
         if (folder / f"{RESULT}.model").exists():
             found = results.open_run(folder)
-            lines |= result_lines(model, learn, found.target, found.model.classes)
+            lines |= result_lines(self._model(found), learn, found.target, found.model.classes)
             columns = [column.name for column in found.model.schema.used]
         return self.runs.about(folder) | {"request": asked, "lines": lines, "columns": columns}
 
@@ -188,43 +187,56 @@ class Workbench:
         """A view of an open run, by name."""
 
         def answer(request: Request, body: Any) -> Any:
-            return VIEWS[name](results.open_run(self._folder(request)), body or {})
+            return VIEWS[name](results.open_run(self._folder(request)), body)
 
         return answer
+
+    def what_if(self, request: Request, body: Any) -> Any:
+        """What the model makes of one row, and the lines that say the same."""
+        run = results.open_run(self._folder(request))
+        found = results.what_if(run, body.get("row"))
+        return found | {"lines": row_lines(self._model(run), body["row"], "adds" in found)}
 
     def compare(self, request: Request, body: Any) -> Any:
         """Two runs side by side."""
         pair = [results.open_run(self.folder.run(str(identity))) for identity in body.get("runs", [])[:2]]
         if len(pair) != 2:
             raise EmpiriskError("Choose two runs to compare.")
-        models = [self.folder.typed(str(run.folder / f"{RESULT}.model")) for run in pair]
-        return results.compare(*pair) | {"lines": compare_lines(models, pair[0].target, pair[0].classes is not None)}
+        lines = compare_lines(list(map(self._model, pair)), pair[0].target, pair[0].classes is not None)
+        return results.compare(*pair) | {"lines": lines}
 
-    async def file(self, request: Request) -> Response:
+    def file(self, name: str) -> Callable[[Request], Any]:
         """Predict, or score, a file that was dropped; the file is not kept."""
-        what = request.path_params["what"]
-        path = None
-        try:
+
+        async def answer(request: Request) -> Any:
             run = results.open_run(self._folder(request))
-            path = self.folder.place(
-                f".{secrets.token_hex(8)}-{self.folder.free_name(request.query_params.get('name', ''))}"
-            )
-            await self._keep(request, path)
-            return await asyncio.to_thread(FILES[what], run, path)
-        except Refusal as refusal:
-            return problem(refusal.status, str(refusal))
-        except EmpiriskError as error:
-            return problem(422, str(error).replace(str(path), "the file"))
-        except ClientDisconnect:
-            return problem(400, "The file was cut short.")
-        except OSError as error:
-            return problem(507, f"The file could not be written ({error.strerror}); make room and drop it again.")
-        finally:
-            if path is not None:
+            wanted = self.folder.free_name(request.query_params.get("name", ""))
+            path = self.folder.place(f".{secrets.token_hex(8)}-{wanted}")
+            try:
+                await self._keep(request, path)
+                return await asyncio.to_thread(FILES[name], run, path)
+            except EmpiriskError as error:
+                status = error.status if isinstance(error, Refusal) else 422
+                raise Refusal(status, str(error).replace(str(path), "the file")) from None
+            finally:
                 path.unlink(missing_ok=True)
+
+        return answer
+
+    def _model(self, run: results.OpenRun) -> str:
+        """The model file of a run as people type it."""
+        return self.folder.typed(str(run.folder / f"{RESULT}.model"))
 
     def _folder(self, request: Request) -> Path:
         return self.folder.run(request.path_params["run"])
+
+
+def require_room(size: int, room: int) -> None:
+    """Refuse a file of more bytes than there is room for."""
+    if size > room:
+        raise Refusal(
+            413, f"The file is larger than the {room / 1e6:,.0f} MB that there is room for; drop a part of it."
+        )
 
 
 def _predicted(run: results.OpenRun, path: Path) -> Response:
@@ -233,8 +245,8 @@ def _predicted(run: results.OpenRun, path: Path) -> Response:
     return _download(written.getvalue(), "predictions.csv")
 
 
-def _scored(run: results.OpenRun, path: Path) -> Response:
-    return json_response(results.scored(run, read(str(path))))
+def _scored(run: results.OpenRun, path: Path) -> Any:
+    return results.scored(run, read(str(path)))
 
 
 def _download(content: bytes, name: str) -> Response:
@@ -259,7 +271,6 @@ VIEWS: dict[str, Callable[[results.OpenRun, Any], Any]] = {
     "errors": lambda run, body: results.errors(run, _columns(body)),
     "effect": lambda run, body: results.effect(run, str(body.get("column"))),
     "form": lambda run, body: results.form(run, _place(body)),
-    "what-if": lambda run, body: results.what_if(run, body.get("row")),
     "nearest": lambda run, body: results.nearest(run, body.get("row"), _columns(body)),
 }
 
@@ -269,26 +280,31 @@ def routes(workbench: Workbench) -> list[BaseRoute]:
     worker = ThreadPoolExecutor(WORKERS, "workbench")
     at = "/runs/{run:str}"
 
-    def post(path: str, view: Callable[[Request, Any], Any], refused: int = 422) -> Route:
-        return Route(path, answering(view, worker, refused), methods=["POST"])
+    def post(path: str, view: Callable[[Request, Any], Any]) -> Route:
+        return Route(path, answering(view, worker), methods=["POST"])
 
     def get(path: str, view: Callable[[Request, Any], Any]) -> Route:
         return Route(path, answering(view, worker))
+
+    def take(path: str, view: Callable[[Request], Any]) -> Route:
+        return Route(path, taking(view), methods=["POST"])
 
     return [
         get("/list", workbench.listed),
         post("/table", workbench.table),
         post("/table/names", workbench.names),
-        post("/table/notes", workbench.notes, 200),
+        post("/table/notes", workbench.notes),
         post("/table/do", workbench.change_table),
-        Route("/upload", workbench.upload, methods=["POST"]),
+        post("/upload/fits", workbench.fits),
+        take("/upload", workbench.upload),
         post("/learn", workbench.learn),
         post("/compare", workbench.compare),
         get(at, workbench.run),
         Route(f"{at}/events", workbench.events),
         post(f"{at}/do", workbench.tell),
-        get(f"{at}/report", workbench.report),
-        get(f"{at}/model", workbench.model),
+        Route(f"{at}/report", answering(workbench.report, worker, problem)),
+        Route(f"{at}/model", answering(workbench.model, worker, problem)),
         *(post(f"{at}/{name}", workbench.view(name)) for name in VIEWS),
-        Route(f"{at}/file/{{what:str}}", workbench.file, methods=["POST"]),
+        post(f"{at}/what-if", workbench.what_if),
+        *(take(f"{at}/file/{name}", workbench.file(name)) for name in FILES),
     ]

@@ -1,6 +1,8 @@
 """Runs: started in processes of their own, followed by their file of events, finished, stopped and taken up again."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import time
@@ -82,12 +84,13 @@ class Runs:
         kept, events = read_json(folder / "run.json"), self.events(folder)
         found = {"id": folder.name, "name": kept["name"], "created": kept["created"], "table": kept.get("table")}
         found |= {"state": self.state(folder, events), "target": kept.get("request", {}).get("target")}
+        found["events"] = len(events)
         last = events[-1] if events else {}
         if last.get("event") == "done":
             told = last["about"]
             found |= {"summary": told["summary"], "winner": told["winner"], "score": told["test"][0]}
         if last.get("event") == "failed":
-            found["summary"] = last["about"]
+            found["summary"] = NO_ROOM if os.strerror(errno.ENOSPC) in last["about"] else last["about"]
         if found["state"] == "running":
             found["seconds"] = time.monotonic() - self._begun[folder.name]
         if found["state"] == "cut off":

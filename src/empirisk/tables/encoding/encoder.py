@@ -77,6 +77,9 @@ class TableEncoder(TransformerMixin, Estimator):
     codes : bool
         Whether a column of words becomes one of codes, NaN where missing, as trees like them; they are at the places
         `coded_places`, and the result is no sparse matrix.
+    letters : bool
+        Whether a column of sequences becomes the code points of their letters, as kernels on strings like them; they
+        are at the places `spelled_places`, and the result is no sparse matrix.
 
     Attributes
     ----------
@@ -104,6 +107,7 @@ class TableEncoder(TransformerMixin, Estimator):
         _wrong_blocks,
         schema=state.part(Schema),
         codes=state.optional(state.flag()),  # older files have none
+        letters=state.optional(state.flag()),
         max_letters=state.optional(state.whole()),
         n_features_in_=state.size("columns"),
         numbers_=state.part(Numbers),
@@ -124,6 +128,11 @@ class TableEncoder(TransformerMixin, Estimator):
     scale: bool = True
     sparse: bool | str = "auto"
     codes: bool = False
+    letters: bool = False
+
+    def for_strings(self) -> TableEncoder:
+        """The encoder that kernels on strings like; itself where there are no sequences."""
+        return clone(self).set_params(letters=True) if self.schema.named(lambda kind: kind.spelled) else self
 
     def for_trees(self) -> TableEncoder:
         """The encoder that trees like: with codes of categories, or fewer columns of text; itself where neither is."""
@@ -143,6 +152,13 @@ class TableEncoder(TransformerMixin, Estimator):
         """Which of the numbers are codes of words."""
         first = sum(len(column.type.parts) for column in self.schema.used)
         return list(range(first, first + len(self._coded))) if self.codes else []
+
+    @property
+    def spelled_places(self) -> list[list[int]]:
+        """For each column of sequences, which of the numbers are its letters."""
+        names = self.schema.named(lambda kind: kind.spelled) if self.letters else []
+        used = [column.name for column in self.schema.used]
+        return [np.flatnonzero(self.sources_ == used.index(name)).tolist() for name in names]
 
     def levels(self, name: str) -> list[str]:
         """The frequent words of a column, the most frequent first; none where it is no column of words."""
@@ -195,7 +211,7 @@ class TableEncoder(TransformerMixin, Estimator):
         self.n_features_in_ = len(self.schema.used)
         self.feature_names_in_ = np.array([column.name for column in self.schema.used], dtype=object)
         thin = len(self.names_) > WIDE and self._fill(frame) < THIN
-        self.sparse_ = bool(thin if self.sparse == "auto" else self.sparse) and not self.codes
+        self.sparse_ = bool(thin if self.sparse == "auto" else self.sparse) and not self.codes and not self.letters
         return self._joined(frame, means)
 
     @property

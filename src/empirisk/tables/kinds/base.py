@@ -82,6 +82,8 @@ class Kind:
         Names of the indicators that it makes besides.
     coded : bool
         Whether the values are words that are encoded together with those of other columns.
+    spelled : bool
+        Whether the letters of the values may be compared by kernels on strings.
     wide : bool
         Whether one column becomes thousands of numbers.
     json : list of str
@@ -103,6 +105,7 @@ class Kind:
     parts: tuple[str, ...] = ()
     indicators: tuple[str, ...] = ()
     coded = False
+    spelled = False
     wide = False
     json: tuple[str, ...] = ("string", "null")
     graph_type = "string"

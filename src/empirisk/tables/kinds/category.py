@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.tables.kinds.base import Sample, counted
+from empirisk.tables.kinds.date import WEEKDAYS
 from empirisk.tables.kinds.names import CODE_NAME
 from empirisk.tables.kinds.worded import NUMBERS, Worded, code_form
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 REPEATED = 2  # rows for each of the codes, at the least
 MOST_WORDS = 200  # whose shares are kept with a model
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 
 
 class Category(Worded):
@@ -53,7 +58,26 @@ class Category(Worded):
                 yield f"is {word}", (series == word).fill_null(value=False).to_numpy()
 
     def trial_values(self, series: pl.Series, most: int) -> list[Any]:
-        return counted(series).head(most)["value"].to_list()
+        return in_own_order(counted(series).head(most)["value"].to_list())
+
+
+def in_own_order(words: list[str]) -> list[str]:
+    """Numbers, weekdays and months in the order that they have of their own; other words as they come.
+
+    >>> in_own_order(["Sunday", "Fri", "monday"]), in_own_order(["10", "9"]), in_own_order(["b", "a"])
+    (['monday', 'Fri', 'Sunday'], ['9', '10'], ['b', 'a'])
+    """
+    for calendar in (WEEKDAYS, MONTHS):
+        places = [
+            [k for k, name in enumerate(calendar) if len(word) > 2 and name.casefold().startswith(word.casefold())]
+            for word in words
+        ]
+        if all(places):
+            return [words[k] for k in np.argsort([found[0] for found in places], kind="stable")]
+    try:
+        return sorted(words, key=float)
+    except ValueError:
+        return words
 
 
 def holds_codes(series: pl.Series, distinct: int, present: int) -> bool:

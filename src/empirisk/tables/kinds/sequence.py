@@ -26,6 +26,7 @@ SELDOM_EQUAL = 0.2  # of the rows have different ones, at the least
 #: The share of the rows that have the usual length where a place means the same in all of them, and places read.
 ALIGNED, MOST_PLACES = 0.9, 300
 PIECES = (1, 4)  # letters of a piece, from and to
+MOST_LETTERS = 1000  # of a sequence that is compared as a whole: the others are left out
 MOST_PIECES = 2000  # the most frequent ones: rarer ones are met too seldom to be learned from
 
 
@@ -34,6 +35,7 @@ class Sequence(Worded):
 
     name = "sequence"
     any_text = False
+    spelled = True
     wide = True
 
     def recognise(self, sample: Sample) -> str | None:
@@ -50,7 +52,10 @@ class Sequence(Worded):
         return f", {column.distinct} different"
 
     def fit_block(self, column: "Column", series: pl.Series, encoder: "TableEncoder", least: int) -> Any:
-        return Pieces.fit(series, least)
+        return Spelling.fit(series) if encoder.letters else Pieces.fit(series, least)
+
+    def graph_block(self, x: Any, block: Any, words: Any) -> Any:
+        return words.weights_of_sequence(x, self.markers, block)
 
     def sizes(self, series: pl.Series) -> NDArray[np.float64] | None:
         """Lengths."""
@@ -113,3 +118,35 @@ class Pieces:
     def names(self) -> list[str]:
         """The places, and the pieces."""
         return [*self.places, *([] if self.vectorizer is None else self.vectorizer.get_feature_names_out().tolist())]
+
+
+@dataclass(frozen=True, eq=False)
+class Spelling:
+    """Sequences letter by letter, for kernels on strings (`empirisk.kernels.strings.Spelled`): code points, then zeros.
+
+    Attributes
+    ----------
+    width : int
+        Letters of the longest training sequence; further ones are left out.
+    """
+
+    _state = state.State(width=state.whole(1, MOST_LETTERS))
+
+    width: int
+
+    @classmethod
+    def fit(cls, column: pl.Series) -> "Spelling":
+        """Learn the longest length."""
+        return cls(int(np.clip(column.str.len_chars().max() or 1, 1, MOST_LETTERS)))  # type: ignore[arg-type]
+
+    def transform(self, column: pl.Series) -> sparse.csr_matrix:
+        """The code point of each letter at its place."""
+        rows = column.fill_null("").str.slice(0, self.width).to_list()
+        ends = np.cumsum([0, *map(len, rows)])
+        codes = np.frombuffer("".join(rows).encode("utf-32-le"), np.uint32).astype(np.float64)
+        places = np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
+        return sparse.csr_matrix((codes, places, ends), shape=(len(rows), self.width))
+
+    def names(self) -> list[str]:
+        """The places."""
+        return [f"letter {place + 1}" for place in range(self.width)]

@@ -19,17 +19,32 @@ def as_frame(table: Any) -> pl.DataFrame:
     >>> as_frame([{"a": 1}, {"a": 2, "b": "x"}]).columns
     ['a', 'b']
     """
-    if isinstance(table, pl.DataFrame):
-        return table
     if isinstance(table, pl.LazyFrame):
-        return table.collect()
+        table = table.collect()
     try:
-        return pl.DataFrame(_columns(table), strict=False)
+        return flat(table if isinstance(table, pl.DataFrame) else pl.DataFrame(_columns(table), strict=False))
     except EmpiriskError:
         raise
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         reason = (str(error).strip().splitlines() or [""])[0][:LETTERS]
         raise EmpiriskError(f"The table cannot be read ({reason}); give plain columns of equal length.") from error
+
+
+def flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with a column for each place of lists of numbers that have one length, such as readings of a sensor.
+
+    >>> flat(pl.DataFrame({"wave": [[1.0, 2.0], [3.0, 4.0]], "tags": [["a"], ["a", "b"]]})).columns
+    ['wave 1', 'wave 2', 'tags']
+    """
+    for column in [column for column in frame if column.dtype in (pl.List, pl.Array)]:
+        lists = column.cast(pl.List(column.dtype.inner))  # type: ignore[attr-defined]
+        lengths = lists.list.len().drop_nulls().unique().to_list()
+        names = [f"{column.name} {k + 1}" for k in range(lengths[0] if len(lengths) == 1 else 0)]
+        if names and column.dtype.inner.is_numeric() and not set(names) & set(frame.columns):  # type: ignore[attr-defined]
+            place, columns = frame.columns.index(column.name), frame.get_columns()
+            parts = [lists.list.get(k).alias(name) for k, name in enumerate(names)]
+            frame = pl.DataFrame([*columns[:place], *parts, *columns[place + 1 :]])
+    return frame
 
 
 def _columns(table: Any) -> Any:

@@ -16,7 +16,7 @@ from empirisk.settings import require
 from empirisk.tables.kinds.base import MARKERS
 from empirisk.tables.reading import datasets
 from empirisk.tables.reading.database import MARK, SEPARATOR, read_database
-from empirisk.tables.reading.frames import as_frame
+from empirisk.tables.reading.frames import as_frame, flat
 from empirisk.tables.reading.sniff import (
     check_depth,
     check_rows,
@@ -218,6 +218,7 @@ def _checked(frame: pl.DataFrame, name: str) -> pl.DataFrame:
         raise EmpiriskError(
             f"The table {name!r} has no {'columns' if frame.width == 0 else 'rows'}; give a file with rows."
         )
+    frame = flat(frame)
     require(frame.height * frame.width, f"The table {name!r}", "give a part of it, or raise the limit")
     stripped = {column: column.strip() for column in frame.columns}
     return frame.rename(stripped) if len(set(stripped.values())) == frame.width else frame

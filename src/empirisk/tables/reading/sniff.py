@@ -58,19 +58,20 @@ def check_depth(data: bytes, name: str) -> None:
 
 
 def without_title(data: bytes) -> bytes:
-    r"""The table without lines above its header: they have no delimiter where the next ones have as many, two or more.
+    r"""The table without lines above its header: they lack its delimiter, of which all that follow have as many.
 
-    >>> without_title(b"Sales of May\n\nday,shop,amount\n1,a,3\n2,b,4\n")
-    b'day,shop,amount\n1,a,3\n2,b,4\n'
+    >>> without_title(b"Sales of May, in EUR\n\nday;shop;amount\n1;a;3\n2;b;4\n")
+    b'day;shop;amount\n1;a;3\n2;b;4\n'
     """
     lines = data[:SNIFFED].split(b"\n")
     for title in range(MOST_TITLES + 1):
         below = [line for line in lines[title:] if line.strip()][:LOOKED_AT]
-        for delimiter in map(str.encode, DELIMITERS):
+        marks = [mark for mark in map(str.encode, DELIMITERS) if not any(mark in line for line in lines[:title])]
+        for delimiter in marks if title and len(below) >= MIN_LINES and lines[title].strip() else []:
             counts = [line.count(delimiter) for line in below]
-            if title and len(below) >= MIN_LINES and lines[title].strip() and counts[0] >= 2 and len(set(counts)) == 1:
+            if counts[0] >= 2 and len(set(counts)) == 1:
                 return data[sum(len(line) + 1 for line in lines[:title]) :]
-        if title == len(lines) or any(mark in lines[title] for mark in map(str.encode, DELIMITERS)):
+        if title == len(lines) or not marks:
             break
     return data
 

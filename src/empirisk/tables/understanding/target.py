@@ -19,6 +19,8 @@ from empirisk.tables.understanding.guess import column_words, guess
 from empirisk.tables.understanding.schema import find_column
 
 MOST_CLASSES = 20  # whole numbers with at most so many values, each met often, are classes
+#: But of more than so many values, one that is met that many times less than another is in the tail of a count.
+FEW, SELDOM = 5, 500
 MOST_NUMBERED = 30  # and so many if they are numbered 0, 1, 2, ... and about as frequent: more are counts
 EVEN = 5  # times that the most frequent of those has the rows of the least frequent, at the most
 MOST_ASKED = 100  # different whole numbers up to which a number may be meant as a class
@@ -156,10 +158,11 @@ def _task(series: pl.Series, column: Column, asked: str | None) -> tuple[str, st
         return "classification", "two different numbers"
     if not bool((numbers == numbers.round()).all()):
         return "regression", f"{distinct} different numbers"
-    if distinct <= MOST_CLASSES and present >= OFTEN * distinct:
+    rows = counted(numbers)["rows"]
+    tail = distinct > FEW and (rows[-1] < OFTEN or SELDOM * rows[-1] < rows[0])
+    if distinct <= MOST_CLASSES and present >= OFTEN * distinct and not tail:
         return "classification", f"{distinct} {WHOLE}"
     numbered = numbers.min() in (0, 1) and numbers.max() - numbers.min() == distinct - 1  # type: ignore[operator]
-    rows = counted(numbers)["rows"]
     if distinct <= MOST_NUMBERED and numbered and rows[-1] >= OFTEN and rows[0] <= EVEN * rows[-1]:
         return "classification", f"{distinct} classes numbered in a row"
     return "regression", f"{distinct} {WHOLE}"

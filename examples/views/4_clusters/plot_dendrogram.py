@@ -1,0 +1,15 @@
+"""
+Dendrogram
+==========
+
+A hierarchical clustering with the cut; of a large tree the last merges are drawn.
+"""
+
+import numpy as np
+
+import empirisk as er
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 4))
+y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=200) > 1, "yes", "no")
+er.plots.dendrogram(er.Hierarchical("average").fit(X), n_clusters=4)

@@ -1,0 +1,15 @@
+"""
+Density
+=======
+
+Lines of equal likelihood, and the threshold below which rows are anomalies.
+"""
+
+import numpy as np
+
+import empirisk as er
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 4))
+y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=200) > 1, "yes", "no")
+er.plots.density(er.GaussianMixture(2, random_state=0).fit(X[:, :2]), X[:, :2])

@@ -1,0 +1,125 @@
+"""The site as text: its code runs, its links lead somewhere, and every public name is shown at work."""
+
+import os
+import re
+import subprocess
+import sys
+import types
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+import empirisk as er
+from tests.public import EXPORTS
+from tools import pages, reference
+
+ROOT = Path(__file__).parents[1]
+DOCS, LESSONS = ROOT / "docs", sorted((ROOT / "examples" / "course").glob("plot_*.py"))
+#: Written when the site is built, from the code; their examples are tested where they are.
+MADE = ("_build", "reference", "messages", "course", "gallery")
+PAGES = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in MADE)
+#: Their blocks are fragments of other programs, or need an accelerator; exports and scale have tests of their own.
+FRAGMENTS = {"export.md", "scale.md"}
+#: Run by tests/test_repository.py and tests/maps/test_recipes.py.
+RUN_ELSEWHERE = {
+    *("index.md", "problems.md", "library.md", "certificates.md"),
+    *("evaluation.md", "model-file.md", "recipes.md"),
+}
+CODE = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
+RUN_HERE = [page for page in PAGES if page.name not in FRAGMENTS | RUN_ELSEWHERE and CODE.search(page.read_text())]
+SECONDS = 120.0  # for all lessons together, on two cores that do nothing else
+
+
+def run(script, timeout=600):
+    """The seconds that a script takes in a process of its own, where warnings are errors; or what it says."""
+    begin = perf_counter()
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", "-W", "ignore:os.fork:RuntimeWarning", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=timeout)
+    return perf_counter() - begin if done.returncode == 0 else f"{script.name}: {done.stderr[-800:]}"
+
+
+@pytest.mark.long  # a process for each lesson
+def test_every_lesson_runs_with_its_assertions():
+    begin = perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(run, LESSONS))
+    assert [said for said in found if isinstance(said, str)] == []
+    assert all("assert " in lesson.read_text(encoding="utf-8") for lesson in LESSONS)
+    if os.getloadavg()[0] < 3:  # of a busy machine seconds say nothing
+        assert perf_counter() - begin < SECONDS
+
+
+def test_exercises_have_folded_solutions_that_end():
+    for lesson in LESSONS:
+        text = lesson.read_text(encoding="utf-8")
+        marks = re.findall(r"^# \.\. ((?:end-)?solution)::", text, flags=re.MULTILINE)
+        assert marks == ["solution", "end-solution"] * (len(marks) // 2), lesson.name
+        assert len(re.findall(r"^# \.\. admonition:: Exercise", text, flags=re.MULTILINE)) <= len(marks) // 2, (
+            lesson.name
+        )
+
+
+@pytest.mark.long  # learns tables
+@pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem)
+def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in CODE.findall(page.read_text(encoding="utf-8")):
+        exec(block, names)
+
+
+def test_every_page_with_code_is_run_somewhere():
+    assert {page.name for page in PAGES} >= FRAGMENTS | RUN_ELSEWHERE
+
+
+def test_links_between_pages_lead_somewhere():
+    made = {"reference/command-line.md", "reference/index.md", "gallery/index.md", "course/index.md"}
+    made |= {f"messages/{name}" for name in pages.messages()}
+    broken = []
+    for page in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            place = (page.parent / target).resolve()
+            name = place.relative_to(DOCS).as_posix() if place.is_relative_to(DOCS) else ""
+            if not place.exists() and name not in made:
+                broken.append(f"{page.name}: {target}")
+    assert not broken
+    trees = re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), flags=re.DOTALL)
+    assert {"course/index", "gallery/index", "howto/index", "messages/index"} <= set(" ".join(trees).split())
+
+
+def test_every_public_name_is_in_an_example():
+    """In a lesson, a view, a page, or the doctest that its own docstring must have."""
+    sources = [*PAGES, ROOT / "README.md", *(ROOT / "examples").rglob("*.py")]
+    text = "\n".join([*(source.read_text(encoding="utf-8") for source in sources), *pages.messages().values()])
+    shown = set(re.findall(r"\w+", text))
+    lacking = []
+    for name in EXPORTS:
+        value = er
+        for part in name.split("."):
+            value = getattr(value, part)
+        last = name.rsplit(".", 1)[-1]
+        if last not in shown and not isinstance(value, types.ModuleType) and ">>> " not in (value.__doc__ or ""):
+            lacking.append(name)
+    assert not lacking
+
+
+def test_the_command_line_page_has_every_option():
+    from empirisk.cli import main
+
+    page = pages.command_line()
+    for name in main.COMMANDS:
+        section = page.split(f"## empirisk {name}\n")[1].split("\n## ")[0]
+        for parameter in main.load(name).params:
+            if not getattr(parameter, "hidden", False) and parameter.param_type_name == "option":
+                assert f"`{', '.join([*parameter.opts, *parameter.secondary_opts])}`" in section
+
+
+def test_attributes_of_a_composed_machine_are_written_out_once():
+    lines = ["Least squares.", "", "Attributes", "----------", "rank_ : int", "    Rank.", "", "Examples", "--------"]
+    reference.complete(None, "class", "LeastSquares", er.LeastSquares, None, lines)
+    assert lines.count("Attributes") == lines.count("Parameters") == 1
+    assert lines.index("Attributes") < lines.index("rank_ : int") < lines.index("Examples")
+    assert any(line.startswith("coef_") for line in lines)
