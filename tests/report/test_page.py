@@ -17,8 +17,9 @@ from empirisk import formats, plots
 from empirisk.league.unsupervised import describe
 from empirisk.plots import histograms
 from empirisk.plots import report as views
-from empirisk.report import machine, unsupervised, verdict
+from empirisk.report import data, machine, unsupervised, verdict
 from empirisk.report.page import page as page_of
+from empirisk.tables.kinds import KINDS
 from tests.browser import browsing
 
 RANDOM = np.random.default_rng(0)
@@ -400,6 +401,12 @@ def test_a_report_without_pictures_does_not_load_what_draws():
     pictures, drawn = child.stdout.split()
     assert int(pictures) > 5
     assert drawn == "False"
+
+
+def test_bars_of_a_small_histogram_hold_as_many_whole_numbers_each():
+    for width, values in ((1, range(12)), (2, range(24))):
+        bars = data.spark_counts(pl.Series("visits", [*values] * 3), KINDS["number"])
+        assert bars.tolist() == [3 * width] * 12
 
 
 def test_a_histogram_has_no_room_beside_its_numbers():

@@ -359,8 +359,11 @@ def _pictures(
     pictures = pictures[:MOST]
     count = len(pictures)
     new = axes is None
-    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen.
-    drawn = style.tiles(count, int(np.ceil(np.sqrt(count))), 1.5, 1.5) if new else style.panels(axes, count, style.SIZE)
+    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen. One alone is as wide
+    # as its title.
+    side = 1.5 if count > 1 else 3.0
+    across = int(np.ceil(np.sqrt(count)))
+    drawn = style.tiles(count, across, side, side) if new else style.panels(axes, count, style.SIZE)
     high = float(np.abs(pictures).max()) or 1.0
     low = -high if around_zero or pictures.min() < 0 else 0.0
     for one, picture in zip(drawn, pictures, strict=True):

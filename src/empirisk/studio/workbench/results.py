@@ -166,12 +166,11 @@ def effect(run: OpenRun, column: str) -> dict[str, Any]:
     if not found:
         return {"column": column, "none": f"{column} holds texts, or a single value: it has no curve."}
     one, drawn = found[0], found[0].type.drawn
+    sizes = None if drawn == "levels" else one.type.sizes(pl.Series(one.values))
     return {
         "column": column,
         "drawn": drawn,
-        "values": [one.type.level_name(value) for value in one.values]
-        if drawn == "levels"
-        else one.type.as_numbers(pl.Series(one.values)).tolist(),
+        "values": [one.type.level_name(value) for value in one.values] if sizes is None else sizes.tolist(),
         "outputs": one.outputs,
         "mean": one.mean,
         "low": one.low,
@@ -303,8 +302,8 @@ def compare(one: OpenRun, other: OpenRun) -> dict[str, Any]:
         raise EmpiriskError("Runs are compared where they learn the same column.")
     numbers = [run.rows.numbers[run.rows.test] for run in (one, other)]
     common, *places = np.intersect1d(*numbers, assume_unique=True, return_indices=True)
-    truths = [run.rows.truth[place] for run, place in zip((one, other), places, strict=True)]
-    if not np.array_equal(*truths):
+    first, second = (run.rows.truth[place] for run, place in zip((one, other), places, strict=True))
+    if not np.array_equal(first, second):
         raise EmpiriskError("Runs are compared where they learn the same table; the rows of these two differ.")
     if len(common) < 2:
         raise EmpiriskError("The two runs have no test rows in common; learn both with the same seed and share.")
