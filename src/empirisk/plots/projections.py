@@ -192,7 +192,7 @@ def projection(
     --------
     >>> X = np.random.default_rng(0).normal(size=(20, 4))
     >>> er.plots.projection(er.PCA(2).fit(X), X).axes[0].get_xlabel()
-    'direction 1 (45 % of the variance)'
+    'direction 1 (37 % of the variance)'
     """
     if not hasattr(machine, "transform"):
         raise EmpiriskError(f"machine={type(machine).__name__} has no transform; give a projection such as er.PCA.")
