@@ -57,6 +57,7 @@ _HOMES = homes_of(
         "fits.fit": "Fit solve",
         "fits.minimise": "minimise",
         "league.learn": "learn",
+        "league.verdict.score": "score",
         "machines.centroid": "NearestCentroid",
         "machines.classifiers": "LeastSquaresClassifier LogisticRegression SVM",
         "machines.equation": "Classifier Regressor",

@@ -33,6 +33,7 @@ from empirisk.fits.fit import Fit as Fit
 from empirisk.fits.fit import solve as solve
 from empirisk.fits.minimise import minimise as minimise
 from empirisk.league.learn import learn as learn
+from empirisk.league.verdict.score import score as score
 from empirisk.machines.centroid import NearestCentroid as NearestCentroid
 from empirisk.machines.classifiers import SVM as SVM
 from empirisk.machines.classifiers import LeastSquaresClassifier as LeastSquaresClassifier

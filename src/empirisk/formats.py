@@ -46,6 +46,17 @@ def number(value: float, digits: int = 3) -> str:
     return f"{float(short):,.0f}" if 1e3 <= abs(value) < 1e9 else short
 
 
+def percent(share: float, places: int | None = None) -> str:
+    """A share in per cent, to so many decimal places; without them to three digits.
+
+    >>> percent(0.3284), percent(1.0, 1), percent(0.05), percent(1e-9)
+    ('32.8 %', '100.0 %', '5 %', 'less than 0.0001 %')
+    """
+    if places is not None:
+        return f"{100 * share:.{places}f} %"
+    return "less than 0.0001 %" if 0 < share < 1e-6 else f"{100 * share:.3g} %"
+
+
 def count(some: int, word: str) -> str:
     """A number of things.
 

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 import empirisk as er
 from empirisk.cli.main import app
 from empirisk.errors import typed
+from empirisk.formats import percent
 from empirisk.settings import holding
 
 random = np.random.default_rng(0)
@@ -46,5 +47,8 @@ def test_guessing_is_right_as_often_as_it_errs_not():
     labels, counts = np.unique(found.plan.y[found.plan.train], return_counts=True)
     usual = labels[counts.argmax()]
     right = np.mean(found.test.truth == usual)
-    assert f"always guessing {str(usual)!r}, the most frequent one, would be right in {right:.1%}" in found.summary()
-    assert f"Guessing {str(usual)!r} for every row errs in {1 - right:.1%}" in found.test.luck
+    assert (
+        f"always guessing {str(usual)!r}, the most frequent one, would be right in {percent(right, 1)}."
+        in found.summary()
+    )
+    assert f"Guessing {str(usual)!r} for every row errs in {percent(1 - right)} of" in found.test.luck

@@ -250,7 +250,7 @@ def test_a_rare_class_is_ranked_and_told_where_there_are_no_probabilities():
     unscored = replace(bare, test=replace(bare.test, decisions=None)).summary()
     assert "model tells who is hit by name alone" in unscored
     (told,) = (line for line in found.warnings if "average precision decides" in line)
-    assert "0.0%" not in told
+    assert "0.0 %" not in told
 
 
 def test_no_lock_is_suggested_as_a_table(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def test_confusion_counts_pairs():
     assert [text.get_text() for text in axes.texts] == ["2", "1", "0", "0", "2", "0", "0", "1", "0"]
     assert [text.get_position() for text in axes.texts][1] == (1, 0)
     np.testing.assert_allclose(axes.images[0].get_array(), [[2 / 3, 1 / 3, 0], [0, 1, 0], [0, 1, 0]])
-    assert title(axes) == "Accuracy 66.7%\n4 of 6 right"
+    assert title(axes) == "Accuracy 66.7 %\n4 of 6 right"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("predicted class", "true class")
     assert_readable(figure)
 

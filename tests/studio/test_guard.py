@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from empirisk.studio.workbench.job import OPTIONS
 from tests.studio.studios import ask, enter, running
 
 
@@ -67,6 +68,38 @@ def test_large_and_broken_bodies(studio):
     cookie = enter(studio)
     for body, status in (("x" * 2_000_000, 413), (b"{", 400), ([1, 2], 400)):
         assert json.loads(ask(port, "/playground/fit", cookie, body)[2])["status"] == status
+
+
+#: Whatever JSON knows, where something else is expected.
+ODD = (None, 5, True, "x", [1], [["x"]], {"a": 1}, {"a": ["x"]})
+
+
+def test_parts_of_questions_that_are_something_else_are_sentences(studio):
+    """Whatever stands for a part of a question, no view fails over it, and no run begins."""
+    port, _ = studio
+    cookie, options = enter(studio), {"target": "species"}
+    whole = {"name": "iris", "options": options, "types": {}, "runs": ["x", "y"], "task": "classes", "points": []}
+    parts = {
+        "/table": ["name", "types"],
+        "/table/names": ["name", "part"],
+        "/table/notes": ["name", "options"],
+        "/table/do": ["name", "do", "to"],
+        "/upload/fits": ["name", "size"],
+        "/compare": ["runs"],
+        "/playground/data": ["task", "name", "count", "noise", "seed"],
+        "/playground/fit": ["task", "family", "held", "settings", "points"],
+    }
+    asked = [(view, whole | {name: odd}) for view, names in parts.items() for name in names for odd in ODD]
+    asked += [("/table/notes", whole | {"options": options | {name: odd}}) for name in OPTIONS for odd in ODD]
+    for view, body in asked:
+        status, _, text = ask(port, view, cookie, body)
+        assert status == 200, (view, body, text)
+    for view, part in (("/table", "types"), ("/table/notes", "options"), ("/learn", "options"), ("/compare", "runs")):
+        found = json.loads(ask(port, view, cookie, whole | {part: 5})[2])
+        assert (found["status"], found["error"].startswith(f"{part} must be ")) == (400, True)
+    for option, odd in (("test", "x"), ("types", [1]), ("drop", 5)):
+        found = json.loads(ask(port, "/learn", cookie, whole | {"options": options | {option: odd}})[2])
+        assert found["error"].startswith(f"{option}={odd!r} must ")
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """The playground's answers: what is computed of a question."""
 
 import base64
+import threading
 from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,6 +11,7 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.league.records import as_json
+from empirisk.studio.playground import fitting
 from empirisk.studio.playground.address import link
 from empirisk.studio.playground.controls import FAMILIES, SOLVERS
 from empirisk.studio.playground.expressions import evaluate, kernel_text
@@ -20,6 +22,7 @@ from empirisk.studio.playground.points import DATASETS, dataset
 from empirisk.studio.playground.question import Question
 from empirisk.studio.playground.script import script
 from empirisk.studio.playground.steps import film, told
+from tests.studio.studios import ask, enter, running
 
 POINTS = {task: dataset(task, next(iter(found)), 80, 0.2, 0) for task, found in DATASETS.items()}
 WAYS = [(family.name, task) for family in FAMILIES.values() for task in family.tasks]
@@ -33,6 +36,26 @@ def asked(task="classes", family="equation", held=0.3, points=None, **settings):
 def scores(grid):
     rows = [np.frombuffer(base64.b64decode(row), "<i2") for row in grid["scores"]]
     return np.array(rows) * grid["reach"] / 32767
+
+
+def test_loops_are_loaded_while_the_studio_answers(tmp_path, monkeypatch):
+    """A kernel machine and a forest are fitted at the start, and nobody waits for them."""
+    fitted, go_on = [], threading.Event()
+
+    def fit_later(question):
+        assert go_on.wait(60)
+        fitted.append(fit(question).machine)
+
+    monkeypatch.setattr(fitting, "fit", fit_later)
+    with running(tmp_path) as studio:
+        assert ask(studio[0], "/playground/about", enter(studio))[0] == 200
+        assert fitted == []
+        go_on.set()
+        (loading,) = [one for one in threading.enumerate() if one.name == "loops"]
+        loading.join(120)
+    kernel_machine, forest = fitted
+    assert isinstance(kernel_machine.features, er.kernels.Kernel)
+    assert isinstance(forest, er.ForestClassifier)
 
 
 @pytest.mark.parametrize(("family", "task"), WAYS)

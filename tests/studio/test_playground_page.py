@@ -166,6 +166,49 @@ def test_the_playground_by_keyboard_and_by_ear(open_page):
     assert driver.execute_script("return document.getElementById('cursor').textContent").startswith("0, 0.1")
 
 
+HOLD = """
+const ask = window.fetch;
+window.fetch = (...given) => new Promise(answer => {
+  window.letGo = () => { window.fetch = ask; answer(ask(...given)); };
+});
+"""
+
+
+def test_a_fit_that_takes_long_says_so(open_page):
+    """While its answer is on its way, and no longer."""
+    driver, _ = open_page
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#path path"))
+    assert not by_id(driver, "busy").is_displayed()
+    driver.execute_script(HOLD)
+    slide(driver, "control-C", 2)
+    until(driver, lambda: by_id(driver, "busy").is_displayed())
+    assert text(driver, "busy") == "fitting …"
+    driver.execute_script("letGo()")
+    until(driver, lambda: "C=100" in text(driver, "code") and not by_id(driver, "busy").is_displayed())
+
+
+def test_what_has_no_path_shows_none(open_page):
+    """The strip goes at once, before the path would be computed, and comes back with a machine that has one."""
+    driver, _ = open_page
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#path path"))
+    later = "window.later ??= setTimeout; window.setTimeout = (work, after) => after === 260 ? 0 : later(work, after)"
+    driver.execute_script(later)
+    choose = "#families [data-name={}]".format
+    driver.find_element(By.CSS_SELECTOR, choose("tree")).click()
+    until(driver, lambda: "er.Tree" in text(driver, "code"))
+    until(driver, lambda: not by_id(driver, "path-card").is_displayed())
+    driver.execute_script("window.setTimeout = later")
+    driver.find_element(By.CSS_SELECTOR, choose("equation")).click()
+    until(driver, lambda: by_id(driver, "path-card").is_displayed())
+
+
+def test_a_toast_goes_by_itself(open_page):
+    driver, _ = open_page
+    by_id(driver, "link").click()
+    until(driver, lambda: by_id(driver, "toast").is_displayed())
+    until(driver, lambda: not by_id(driver, "toast").is_displayed())
+
+
 def test_data_sets_and_noise(open_page):
     driver, _ = open_page
     shapes = {}

@@ -21,9 +21,9 @@ from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
 from empirisk.studio.workbench.folder import StudioFolder
 from empirisk.studio.workbench.kept import KeptRows
-from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines, row_lines
+from empirisk.studio.workbench.lines import compare_lines, learn_lines, nearest_lines, result_lines, row_lines
 from empirisk.studio.workbench.opening import open_source
-from empirisk.studio.workbench.results import compare, open_run
+from empirisk.studio.workbench.results import compare, nearest, open_run
 from empirisk.studio.workbench.runs import NO_ROOM, Runs
 from tests.studio.studios import ask, enter, learned_runs, process_of, running
 
@@ -299,12 +299,16 @@ def test_every_line_runs(learned, parent, tmp_path, monkeypatch, capsys):
     found = {"learn": learn, "compare": compare_lines(models, "escalated", classes=True)}
     found |= result_lines(models[0], learn, "escalated", ["no", "yes"])
     row = er.tables.read("tickets").drop("escalated").row(0, named=True) | {"subject": 'it\'s, so "to say", slow'}
-    found["whatif"] = row_lines(models[0], {name: str(value) for name, value in row.items()}, explained=True)
-    assert set(found) == {"learn", "whatif", "matter", "errors", "threshold", "files", "compare"}
+    row = {name: str(value) for name, value in row.items()}
+    found["whatif"] = row_lines(models[0], row, explained=True, interval=False)
+    run = open_run(Path(models[0]).parent)
+    found["nearest"] = nearest_lines(models[0], len(run.rows.test), row)
+    assert set(found) == {"learn", "whatif", "nearest", "matter", "errors", "threshold", "files", "compare"}
     monkeypatch.setattr("empirisk.report.page.page", lambda learned, file: f"report of {learned.name}")
     names, again = {}, next(line for line in learn["python"].splitlines() if "er.learn" in line)
     for view, lines in found.items():
-        shell, python = lines["shell"].splitlines(), lines["python"].replace("out='own'", "out='own', force=True")
+        shell = lines.get("shell", "").splitlines()
+        python = lines["python"].replace("out='own'", "out='own', force=True")
         if view in ("matter", "errors"):  # they learn first, as above
             assert again in lines["python"]
             shell, python = [], lines["python"].replace(again, "")
@@ -316,10 +320,28 @@ def test_every_line_runs(learned, parent, tmp_path, monkeypatch, capsys):
             done = CliRunner().invoke(app, shlex.split(line)[1:])
             assert done.exit_code == 0, (view, done.output)
         exec(compile(python, view, "exec"), names)
+        if view == "nearest":  # those that the page shows
+            near = nearest(run, row, [])["rows"]
+            same = names["known"].with_columns(truth=names["truth"], distance=names["distance"]).sort("distance")
+            assert same["distance"].head(5).to_list() == pytest.approx([one["distance"] for one in near])
+            assert same["truth"].head(5).to_list() == [one["truth"] for one in near]
+        if view == "files":  # the same as in the shell
+            assert names["scored"].scores[0].value == er.score(er.load(models[0]), "tickets").scores[0].value
     assert Path("predictions.csv").exists()
     assert "+-" in capsys.readouterr().out
     numbers = result_lines("a.model", learn_lines("diabetes", {"target": "progress"}, "d"), "progress", [])
     assert "sort" in numbers["errors"]["python"]
+    er.save(er.learn("diabetes", "progress", machines=["tree"]).model, "a.model")
+    row = er.tables.read("diabetes").drop("progress").row(0, named=True)
+    between = row_lines("a.model", row, explained=False, interval=True)
+    write, predict = between["shell"].rsplit("\n", 1)
+    subprocess.run(write, shell=True, check=True)
+    said = CliRunner().invoke(app, shlex.split(predict)[1:])
+    assert said.exit_code == 0, said.output
+    exec(compile(between["python"], "between", "exec"), names)
+    low, high = names["model"].predict_interval(names["rows"], 0.9)
+    assert f"{low[0]:.6g}"[:5] in said.output
+    assert low < high
     assert "threshold" not in numbers
 
 

@@ -262,6 +262,65 @@ def test_numbers_and_moments_of_a_result(page, runs, home):
     is_clean(driver, address)
 
 
+def test_a_number_can_be_missing(page, runs):
+    """Of a column that had missing values, by a box beside its slider; and the nearest rows come with their lines."""
+    driver, address = page
+    sized(driver, 400, 850)
+    driver.get("about:blank")
+    driver.get(f"{address}/#run={runs[0]}")
+    until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
+    assert not driver.find_elements(By.ID, "missing-monthly_fee")  # which is always known
+    box, slider = by_id(driver, "missing-customer_age"), by_id(driver, "field-customer_age")
+
+    def asked_as_missing():
+        lines = driver.find_element(By.CSS_SELECTOR, ".lines").get_attribute("textContent")
+        return "'customer_age': None" in lines
+
+    slider.send_keys(Keys.ARROW_RIGHT)
+    until(driver, lambda: not asked_as_missing())
+    assert not box.is_selected()
+    box.send_keys(Keys.SPACE)
+    until(driver, asked_as_missing)
+    assert slider.get_attribute("aria-valuetext") == "missing"
+    assert ("checkbox", "customer_age is missing") in is_told(driver)
+    box.click()
+    until(driver, lambda: not asked_as_missing())
+    assert slider.get_attribute("aria-valuetext") != "missing"
+    box.click()
+    until(driver, asked_as_missing)
+    slider.send_keys(Keys.ARROW_LEFT)
+    until(driver, lambda: not asked_as_missing())
+    assert not box.is_selected()
+    by_id(driver, "find-nearest").click()
+    until(driver, lambda: "The same in Python" in text(driver, "nearest"))
+    assert ".sort('distance').head(5)" in by_id(driver, "nearest").get_attribute("textContent")
+    is_narrow_enough(driver)
+    is_clean(driver, address)
+
+
+TOAST = """
+import("/static/common.js").then(({toast}) => {
+  const later = window.setTimeout;
+  window.setTimeout = () => 0;  // it would go by itself
+  toast("Reading sizes.csv …");
+  window.setTimeout = later;
+  arguments[0]();
+});
+"""
+
+
+def test_a_toast_goes_with_its_view(page):
+    driver, address = page
+    driver.get("about:blank")
+    driver.get(f"{address}/")
+    until(driver, lambda: driver.find_elements(By.ID, "choose"))
+    driver.execute_async_script(TOAST)
+    assert by_id(driver, "toast").is_displayed()
+    driver.execute_script("location.hash = 'table=iris'")
+    until(driver, lambda: "150 rows" in text(driver, "view") and not by_id(driver, "toast").is_displayed())
+    is_clean(driver, address)
+
+
 CHART = """
 import("/static/common.js").then(({make, chart}) => {
   const svg = make("svg:svg", {class: "chart", id: "drawn"}), path = () => svg.querySelector("path").getAttribute("d");

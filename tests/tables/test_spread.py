@@ -63,7 +63,7 @@ def test_the_report_tells_coverage_by_parts_of_the_prediction(found):
     assert sum(part.rows for part in parts) == len(learned.test.truth)
     assert all(0.8 < part.inside <= 1.0 for part in parts)
     assert parts[-1].width > 3 * parts[0].width
-    assert "Intervals of 90%: how often they held the truth" in path.with_suffix(".report.html").read_text()
+    assert "Intervals of 90 %: how often they held the truth" in path.with_suffix(".report.html").read_text()
 
 
 def test_errors_of_one_size_have_intervals_of_one_width():

@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from empirisk.errors import EmpiriskError, listed, typed
-from empirisk.formats import metric_name, number, printable, seconds_of
+from empirisk.formats import metric_name, number, percent, printable, seconds_of
 from empirisk.league import Job, Learned, Listener, Request
 from empirisk.league.records import CandidateResult
 from empirisk.league.unsupervised import Described, describe
@@ -130,7 +130,7 @@ def _tell(console: Console, found: Described) -> dict[str, Any]:
     console.print(text((found.name, "bold"), f": {found.summary()}"))
     for cluster in found.clusters:
         apart = "; ".join(cluster.words)
-        console.print(text(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}"))
+        console.print(text(f"cluster {cluster.number}: {cluster.size:,} rows ({percent(cluster.share, 0)}); {apart}"))
 
     return {
         "table": found.name,

@@ -1,6 +1,6 @@
 """What `learn` is asked to do: its options, checked in one place, for the call, the shell and whoever runs jobs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import polars as pl
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError, listed
 from empirisk.formats import seconds_of
+from empirisk.parts import is_number
 from empirisk.tables.reading.frames import as_frame
 
 #: Options that decide what is fitted on which rows: those of an earlier run with the same may be taken up again.
@@ -66,13 +67,17 @@ class Request:
         check_count("seed", self.seed, 0)
         if self.time is not None:
             check_number("time", self.time, 0, above=True)
-        if not 0 < self.test < 1:
+        if not is_number(self.test) or not 0 < self.test < 1:
             raise EmpiriskError(f"test={self.test!r} must be a share between 0 and 1.")
         if self.test_file is not None and (self.groups is not None or self.time_order is not None):
             raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
         for name in ("machines", "drop", "missing"):  # one name may stand for a list of one
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, [getattr(self, name)])
+            if not isinstance(getattr(self, name), Iterable | None):
+                raise EmpiriskError(f"{name}={getattr(self, name)!r} must be a name, or a list of names.")
+        if self.types is not None and not isinstance(self.types, Mapping):
+            raise EmpiriskError(f"types={self.types!r} must map columns to their kinds, like {{'zip': 'category'}}.")
         object.__setattr__(self, "missing", [str(value) for value in self.missing])
 
     @property

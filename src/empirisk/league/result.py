@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from empirisk.errors import listed, option
 from empirisk.evaluation.intervals import Score
 from empirisk.files.models import save
-from empirisk.formats import metric_name, number
+from empirisk.formats import metric_name, number, percent
 from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.rows.seasons import seasonal_naive
 from empirisk.league.rows.split import rare_class
@@ -268,8 +268,8 @@ class Learned:
         labels, counts = np.unique(self.plan.y[self.plan.train], return_counts=True)
         usual = labels[counts.argmax()]  # of the rows that it learned from, as whoever guesses would
         return (
-            f"names the right {self.target} in {hits:.1%} of cases; always guessing {str(usual)!r}, the most frequent "
-            f"one, would be right in {np.mean(self.test.truth == usual):.1%}."
+            f"names the right {self.target} in {percent(hits, 1)} of cases; always guessing {str(usual)!r}, the most "
+            f"frequent one, would be right in {percent(np.mean(self.test.truth == usual), 1)}."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from empirisk import tables
 from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
 from empirisk.errors import EmpiriskError, listed
-from empirisk.formats import number
+from empirisk.formats import number, percent
 from empirisk.league.origin import Origin
 from empirisk.league.outputs import file_paths, write
 from empirisk.league.request import Request
@@ -110,7 +110,7 @@ class Described:
         how = "clear" if self.silhouette >= CLEAR_SILHOUETTE else "weak"
         return (
             f"{self.frame.height} rows in {len(self.clusters)} clusters, which are {how} (silhouette "
-            f"{self.silhouette:.2f}); the largest holds {self.clusters[0].share:.0%} of the rows."
+            f"{self.silhouette:.2f}); the largest holds {percent(self.clusters[0].share, 0)} of the rows."
             + (f" They look at {listed(self._used)} alone." if len(self._used) < self.frame.width else "")
             + (" The search ended before all numbers of clusters were tried." if self.hurried else "")
         )
@@ -276,11 +276,11 @@ def _in_units(place: int, inside: Array, middle: Array, encoder: tables.TableEnc
     """The mean of a number of the encoder in a cluster, and in all rows, in the unit of its column or as a share."""
     name, column = str(encoder.names_[place]), encoder.schema.used[int(encoder.sources_[place])]
     if place >= len(encoder.numbers_.middle):
-        return f"{name}: {inside[place]:.0%} ({middle[place]:.0%} of all rows)"
+        return f"{name}: {percent(inside[place], 0)} ({percent(middle[place], 0)} of all rows)"
     scale, mean = encoder.numbers_.scale[place], encoder.numbers_.mean[place]
     here, all_rows = (float(value[place] * scale + mean) for value in (inside, middle))
     if column.type.drawn == "levels":
-        return f"{name}: {here:.0%} ({all_rows:.0%} of all rows)"
+        return f"{name}: {percent(here, 0)} ({percent(all_rows, 0)} of all rows)"
     if name == column.name:
         return f"{name} {number(here)} on average ({number(all_rows)} in all rows)"
     return f"{name} {number(here)} ({number(all_rows)} in all rows)"

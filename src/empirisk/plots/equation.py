@@ -15,6 +15,7 @@ from empirisk import losses as parts
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.scored import sorted_classes
+from empirisk.formats import percent
 from empirisk.losses.base import Loss
 from empirisk.plots import style
 
@@ -353,7 +354,7 @@ def metric(machine: Any, *, most: int = 20, axes: Axes | None = None) -> Figure:
     )
     leading = np.linalg.eigvalsh(known)[-1] / np.trace(known)
     axes.set_title("")
-    style.dress(axes, f"The leading direction is {leading:.0%} of the metric", "share of the metric", "")
+    style.dress(axes, f"The leading direction is {percent(leading, 0)} of the metric", "share of the metric", "")
     axes.grid(False, axis="y")
     return figure
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
+from empirisk.formats import percent
 from empirisk.plots import planes, style
 
 #: What vectors a machine has, the first that it has.
@@ -160,8 +161,9 @@ def scree(pca: Any, *, share: float | None = None, axes: Axes | None = None) -> 
     axes.set(xlim=(0.4, len(shares) + 0.6), ylim=(0, max(1.0, float(together[-1])) * 1.03))
     if share is not None:
         enough = np.flatnonzero(together >= share * (1 - 1e-12))
-        text = f"{enough[0] + 1} directions reach {share:.0%}" if len(enough) else f"{share:.0%} is not reached"
-        axes.axhline(share, color=style.INK, lw=1.0, linestyle=":", label=text.replace("%", " %"))
+        wanted = percent(share, 0)
+        text = f"{enough[0] + 1} directions reach {wanted}" if len(enough) else f"{wanted} is not reached"
+        axes.axhline(share, color=style.INK, lw=1.0, linestyle=":", label=text)
     style.whole_numbers(axes)
     return style.finished(axes, "Variance of the principal directions", "direction", "share of the variance")
 
@@ -219,5 +221,5 @@ def projection(
 
 def _direction(machine: Any, number: int) -> str:
     shares = getattr(machine, "explained_variance_ratio_", ())
-    share = f" ({shares[number]:.0%} of the variance)".replace("%", " %", 1) if number < len(shares) else ""
+    share = f" ({percent(shares[number], 0)} of the variance)" if number < len(shares) else ""
     return f"direction {number + 1}{share}"

@@ -17,6 +17,7 @@ from empirisk.contract.inputs import Array, check_weights
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.ranking import hull_of
 from empirisk.evaluation.scored import ClassScores, is_result, of_machine, scored, sorted_classes
+from empirisk.formats import percent
 from empirisk.plots import style
 from empirisk.theory.luck import clopper_pearson
 
@@ -265,7 +266,7 @@ def confusion(
     picture = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="equal")
     style.scale(axes, picture, "share of the true class")
     right, total = float(np.trace(counts)), float(counts.sum())
-    title = f"Accuracy {right / total:.1%}\n{right:.6g} of {total:.6g} right"
+    title = f"Accuracy {percent(right / total, 1)}\n{right:.6g} of {total:.6g} right"
     style.dress(axes, title, "predicted class", "true class", grid=False)
     if len(names) <= MOST:
         _label(axes, counts, shares, [style.plain(name, style.BESIDE) for name in names])

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.formats import count, shown
+from empirisk.formats import count, percent, shown
 from empirisk.plots.histograms import bins, frequent
 from empirisk.report.figures import picture, spark
 from empirisk.report.page_blocks import Cell, Figure, Figures, Paragraph, Section, Table
@@ -58,7 +58,7 @@ def classes(learned: Any) -> Table:
         [
             str(labels[k]),
             Cell(f"{counts[k]:,}", int(counts[k]), bar=counts[k] / top),
-            Cell(f"{shares[k]:.1%}", shares[k]),
+            Cell(percent(shares[k], 1), shares[k]),
         ]
         for k in order
     ]
@@ -138,7 +138,7 @@ def columns_table(learned: Any) -> Table:
     for column in learned.model.schema.columns[:MOST_COLUMNS]:
         share = column.missing / max(frame.height, 1)
         dropped = f" ({column.dropped_cells})" if column.dropped else ""
-        missing = Cell(f"{share:.1%}{dropped}", share, bar=min(share, 1.0)) if column.missing else Cell("", 0)
+        missing = Cell(f"{percent(share, 1)}{dropped}", share, bar=min(share, 1.0)) if column.missing else Cell("", 0)
         drawing = Cell("", drawing=_spark(frame[column.name], column.type)) if column.used else ""
         kind = column.kind if column.used else f"{column.kind}, not used"
         distinct = Cell(f"{column.distinct:,}", column.distinct)

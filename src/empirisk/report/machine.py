@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from empirisk import plots
-from empirisk.formats import metric_name, number
+from empirisk.formats import metric_name, number, percent
 from empirisk.report.data import correlated
 from empirisk.report.figures import guarded, picture
 from empirisk.report.page_blocks import Cell, Code, Figures, Paragraph, Section, Table
@@ -101,7 +101,7 @@ def words_of_texts(learned: Any) -> list[Any]:
     found.sort(key=lambda word: -abs(word[2] - word[3]) * np.sqrt(word[1]))
     if not found:
         return []
-    shown = number if classes is None else "{:.1%}".format
+    shown = number if classes is None else lambda share: percent(share, 1)
     rows = [
         [word, Cell(f"{count:,}", count), Cell(shown(mine), mine), Cell(shown(theirs), theirs)]
         for word, count, mine, theirs in found[:LISTED]

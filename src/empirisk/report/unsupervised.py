@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from empirisk.formats import count, shown
+from empirisk.formats import count, percent, shown
 from empirisk.report.figures import picture
 from empirisk.report.page import byline, use
 from empirisk.report.page_blocks import Cell, Figures, Paragraph, Section, Table, render
@@ -37,7 +37,7 @@ def clusters(described: Any) -> Section:
         [
             Cell(str(one.number), one.number),
             Cell(f"{one.size:,}", one.size, bar=one.share),
-            Cell(f"{one.share:.0%}", one.share),
+            Cell(percent(one.share, 0), one.share),
             "; ".join(one.words),
         ]
         for one in described.clusters
@@ -54,7 +54,7 @@ def clusters(described: Any) -> Section:
 def directions(described: Any) -> Section:
     """The directions in which rows differ most."""
     rows = [
-        [Cell(str(k + 1), k), Cell(f"{one.share:.0%}", one.share, bar=one.share), _words(one.made_of, "up", "down")]
+        [Cell(str(k + 1), k), Cell(percent(one.share, 0), one.share, bar=one.share), _words(one.made_of, "up", "down")]
         for k, one in enumerate(described.directions)
     ]
     head = ["Direction", "Share of the variance", "Made of"]
@@ -65,7 +65,11 @@ def strange(described: Any) -> Section:
     """The section with the anomalies: the rows of the lowest density."""
     names = described.frame.columns[:SHOWN_COLUMNS]
     rows = [
-        [Cell(f"{row + 1:,}", row), Cell(f"{share:.1%}", share), *(shown(described.frame[name][row]) for name in names)]
+        [
+            Cell(f"{row + 1:,}", row),
+            Cell(percent(share, 1), share),
+            *(shown(described.frame[name][row]) for name in names),
+        ]
         for row, share in described.strange
     ]
     if not rows:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
-from empirisk.formats import count, metric_name, number, shown
+from empirisk.formats import count, metric_name, number, percent, shown
 from empirisk.report.figures import picture
 from empirisk.report.page_blocks import Cell, Chooser, Figure, Figures, Paragraph, Section, Table
 from empirisk.report.words import error_of, named
@@ -58,7 +58,7 @@ def scores(learned: Any) -> Table:
 def coverage(learned: Any) -> Table:
     """How often the intervals of the model hold the truth, for parts of its predictions."""
     found, head = learned.errors, [f"Predicted {learned.target}", "Test rows", "Truth inside", "Mean width"]
-    caption = f"Intervals of {COVERAGE:.0%}: how often they held the truth, by the prediction"
+    caption = f"Intervals of {percent(COVERAGE, 0)}: how often they held the truth, by the prediction"
     if found is None:
         return Table(caption, head, [])
     limits = learned.model.limits or (-np.inf, np.inf)
@@ -66,7 +66,7 @@ def coverage(learned: Any) -> Table:
         [
             f"{number(part.low)} to {number(part.high)}",
             Cell(f"{part.rows:,}", part.rows),
-            Cell(f"{part.inside:.0%}", part.inside, bar=part.inside),
+            Cell(percent(part.inside, 0), part.inside, bar=part.inside),
             Cell(number(part.width), part.width),
         ]
         for part in coverage_by_parts(found, COVERAGE, limits)
@@ -110,7 +110,7 @@ def _threshold(learned: Any) -> str:
 
 
 def _share(some: int, total: int) -> Cell:
-    return Cell("-", -1) if not total else Cell(f"{some / total:.1%}", some / total, bar=some / total)
+    return Cell("-", -1) if not total else Cell(percent(some / total, 1), some / total, bar=some / total)
 
 
 def top_rows(learned: Any) -> Table:
@@ -247,7 +247,7 @@ def worst(learned: Any) -> Table:
         caption = f"Mistakes of the test part ({len(wrong):,} in all)"
         if test.probabilities is not None:
             head.append("How sure")
-            cells = [[*row, Cell(f"{sure[k]:.0%}", float(sure[k]))] for row, k in zip(cells, order, strict=True)]
+            cells = [[*row, Cell(percent(sure[k], 0), float(sure[k]))] for row, k in zip(cells, order, strict=True)]
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
     frame = learned.plan.frame[rows]
     table = [
@@ -281,7 +281,7 @@ def subgroups(learned: Any) -> Table:
     word = error_of(learned.metric)[0].capitalize() if numbers else "Wrong"
     rows = []
     for name, size, mine, theirs in found[:MOST_GROUPS]:
-        values = [Cell(number(float(v)) if numbers else f"{v:.1%}", float(v)) for v in (back(mine), back(theirs))]
+        values = [Cell(number(float(v)) if numbers else percent(v, 1), float(v)) for v in (back(mine), back(theirs))]
         rows.append([name, Cell(f"{size:,}", size), *values])
     return Table(
         "Groups of test rows that differ from the others beyond chance", ["Group", "Test rows", word, "Elsewhere"], rows

@@ -17,6 +17,13 @@ from empirisk.service.app import problem, read_body
 from empirisk.service.bodies import Refusal, parse
 
 MAX_BODY_BYTES = 1_000_000  # of a question: 300 points are 10 000 bytes
+#: The parts of questions that hold others, and what they must be; null is as good as nothing.
+PARTS = {
+    "options": (dict, "an object of names and values"),
+    "types": (dict, "an object of columns and their types"),
+    "columns": (list, "a list of names"),
+    "runs": (list, "a list of runs"),
+}
 UNEXPECTED = "Something went wrong that should not; the terminal says what. The studio goes on."
 log = logging.getLogger("empirisk.studio")
 
@@ -41,13 +48,27 @@ def answering(
     """A handler that computes a view in a worker thread; the view is given the request and the JSON of its body."""
 
     async def work(request: Request) -> Any:
-        body = parse(await read_body(request, MAX_BODY_BYTES)) if request.method == "POST" else {}
-        if not isinstance(body, dict):
-            raise Refusal(400, "A question is an object of names and values.")
+        body = asked(parse(await read_body(request, MAX_BODY_BYTES))) if request.method == "POST" else {}
         context = copy_context()
         return await asyncio.get_running_loop().run_in_executor(worker, lambda: context.run(view, request, body))
 
     return taking(work, refuse)
+
+
+def asked(body: Any) -> dict[str, Any]:
+    """The body of a question, if it and its parts are what they must be.
+
+    >>> asked({"columns": "size"})
+    Traceback (most recent call last):
+    empirisk.service.bodies.Refusal: columns must be a list of names.
+    """
+    if not isinstance(body, dict):
+        raise Refusal(400, "A question is an object of names and values.")
+    found = {name: part for name, part in body.items() if part is not None or name not in PARTS}
+    for name, (kind, words) in PARTS.items():
+        if not isinstance(found.get(name, kind()), kind):
+            raise Refusal(400, f"{name} must be {words}.")
+    return found
 
 
 def taking(

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 from empirisk.errors import EmpiriskError
+from empirisk.formats import percent
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,6 @@ def complexity_bound(what: str, complexity: float, n: int, training_error: float
     value = training_error + math.sqrt(complexity / n)
     what = f"With {what} and a training error of {percent(training_error)} on {n} rows, the true error is"
     return error_bound_of(value, what, delta)
-
-
-def percent(rate: float) -> str:
-    """A rate as text: 12.5 %."""
-    return "less than 0.0001 %" if 0 < rate < 1e-6 else f"{100 * rate:.3g} %"
 
 
 def chance(probability: float) -> str:

@@ -7,7 +7,8 @@ import numpy as np
 from scipy.stats import beta, binom, norm
 
 from empirisk.errors import EmpiriskError
-from empirisk.theory.bound import Bound, chance, check_counts, check_open, check_rate, percent
+from empirisk.formats import percent
+from empirisk.theory.bound import Bound, chance, check_counts, check_open, check_rate
 
 #: The level of significance: a result less probable than this is not put down to chance.
 SURPRISE = 0.05

@@ -13,6 +13,7 @@ from scipy.stats import binom
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
+from empirisk.formats import percent
 from empirisk.theory.bound import (
     Bound,
     check_above_zero,
@@ -20,7 +21,6 @@ from empirisk.theory.bound import (
     check_rate,
     check_whole,
     error_bound_of,
-    percent,
 )
 from empirisk.theory.vc import kernel_features, vc_bound, vc_dimension
 from empirisk.validation import check_array

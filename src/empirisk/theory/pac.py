@@ -4,6 +4,7 @@ import math
 import sys
 
 from empirisk.errors import EmpiriskError
+from empirisk.formats import percent
 from empirisk.theory.bound import (
     Bound,
     check_above_zero,
@@ -12,7 +13,6 @@ from empirisk.theory.bound import (
     check_whole,
     complexity_bound,
     error_bound_of,
-    percent,
 )
 
 #: Logarithm of the largest float.

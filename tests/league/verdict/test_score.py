@@ -62,7 +62,7 @@ def test_columns_that_moved_are_named(model):
     found = {entry.column: entry for entry in score(model, new).drift}
     assert list(found) == ["town", "age"]
     assert found["town"].moved == 1.0
-    assert found["town"].sentence == "town another word: 0% of the training rows, 100% of these"
+    assert found["town"].sentence == "town another word: 0 % of the training rows, 100 % of these"
     assert "and above" in found["age"].sentence
 
 

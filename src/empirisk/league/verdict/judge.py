@@ -20,7 +20,7 @@ from empirisk.evaluation.curves import LearningCurve, learning_curve
 from empirisk.evaluation.intervals import BLOCKS, EvaluatedPart, EvaluatedSets, Score, corrected_t, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.explain.permutation import falls_in_time
-from empirisk.formats import metric_name, number
+from empirisk.formats import metric_name, number, percent
 from empirisk.league.records import CandidateResult
 from empirisk.league.result import HALF, Test
 from empirisk.league.rows.encoded_folds import sample
@@ -146,7 +146,7 @@ def _luck(plan: Plan, part: EvaluatedPart, metric: Metric, value: float) -> str:
         return permutation_luck(part, metric, value)
     labels, counts = np.unique(plan.y[plan.train], return_counts=True)
     rate = float(np.mean(truth != labels[counts.argmax()]))
-    guess = f"Guessing {str(labels[counts.argmax()])!r} for every row errs in {rate:.1%} of them."
+    guess = f"Guessing {str(labels[counts.argmax()])!r} for every row errs in {percent(rate)} of them."
     return f"{guess} {luck(int(np.sum(truth != said)), len(truth), rate)}"
 
 
@@ -177,9 +177,8 @@ def paired_luck(errors: NDArray, others: NDArray, metric: str) -> str:
     size = max(float(np.abs(others).max()), float(np.abs(errors).max()), np.finfo(float).tiny)
     mine, theirs = np.abs(errors / size) ** power, np.abs(others / size) ** power
     gains, rows = theirs - mine, len(mine)
-    sentence = (
-        f"Over {rows} rows the model's {word} error is {mine.mean() / max(theirs.mean(), 1e-300):.0%} of the mean's."
-    )
+    share = percent(mine.mean() / max(theirs.mean(), 1e-300), 0)
+    sentence = f"Over {rows} rows the model's {word} error is {share} of the mean's."
     if gains.mean() <= 0:
         return f"{sentence} That is no less, so it shows nothing."
     error = gains.std(ddof=1) / np.sqrt(rows) if rows > 1 else np.inf

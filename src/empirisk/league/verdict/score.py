@@ -44,10 +44,21 @@ class Scored:
 def score(model: tables.TableModel, data: Any, metric: str | None = None, header: bool = True) -> Scored:
     """Score a model on a table that holds the target, and compare its columns with those learned from.
 
+    Parameters
+    ----------
+    model : TableModel
+        What `learn` found, or `load` read.
+    data : table or path
+        Rows with the columns of the model and the target.
+    metric : str, optional
+        A score to begin with.
+    header : bool
+        Whether the first line of a file holds names.
+
     Examples
     --------
     >>> found = er.learn("iris", machines=["logistic"])
-    >>> scored = score(found.model, er.tables.read("iris"))
+    >>> scored = er.score(found.model, er.tables.read("iris"))
     >>> scored.rows, scored.scores[0].name, scored.drift
     (150, 'accuracy', [])
     """

@@ -40,7 +40,7 @@ class Question:
         if not isinstance(asked, Mapping):
             raise EmpiriskError("A question is an object with points, task, family and settings.")
         task, name, held = asked.get("task", "classes"), asked.get("family", "equation"), asked.get("held", 0.3)
-        if task not in DATASETS:
+        if not isinstance(task, str) or task not in DATASETS:
             raise EmpiriskError(f"task={str(task)[:LETTERS]!r} must be one of {listed(list(DATASETS))}.")
         family = FAMILIES.get(name) if isinstance(name, str) else None
         if family is None or task not in family.tasks:

@@ -145,9 +145,16 @@ async function whatIf(panel, context) {
       const write = one => dates ? moment(one, minutes) : field.step === 1 ? Math.round(one) : Number(Number(one).toPrecision(6));
       const told = one => dates ? moment(one, minutes) : digits(one, 4);
       const value = field.value === null ? (field.low + field.high) / 2 : read(field.value), shown = make("span", {class: "shown", "aria-hidden": "true"}, field.value === null ? "missing" : told(value));
-      const slider = make("input", {id, type: "range", min: Math.min(field.low, value), max: Math.max(field.high, value), step: "any", value, "aria-valuetext": shown.textContent});
-      slider.addEventListener("input", () => { const next = write(Number(slider.value)); shown.textContent = dates ? next : told(next); slider.setAttribute("aria-valuetext", shown.textContent); set(next); });
-      return make("label", {class: "slide"}, field.name, shown, slider);
+      const slider = make("input", {id, type: "range", min: Math.min(field.low, value), max: Math.max(field.high, value), step: "any", value, "aria-valuetext": shown.textContent, oninput: () => take(false)});
+      const none = make("input", {type: "checkbox", id: `missing-${field.name}`, "aria-label": `${field.name} is missing`, checked: field.value === null, onchange: () => take(none.checked)});
+      const take = missing => {
+        const next = missing ? null : write(Number(slider.value));
+        none.checked = missing;
+        shown.textContent = missing ? "missing" : dates ? next : told(next);
+        slider.setAttribute("aria-valuetext", shown.textContent);
+        set(next);
+      };
+      return make("div", {class: "slide"}, make("label", {}, field.name, shown, slider), field.missing || field.value === null ? make("label", {class: "check"}, none, " missing") : null);
     }
     if (field.tag === "select" || (field.choices.length && field.choices.length <= 30)) {
       const words = [...new Set(["", ...(field.value === null ? [] : [String(field.value)]), ...field.choices])];
@@ -159,7 +166,7 @@ async function whatIf(panel, context) {
   const order = new Map(context.columns.map((name, k) => [name, k]));
   const fields = [...form.fields].sort((a, b) => (order.get(a.name) ?? 1e9) - (order.get(b.name) ?? 1e9));
   const another = form.tests ? make("button", {type: "button", id: "another", onclick: () => { context.place = Math.floor(Math.random() * form.tests); context.open("whatif"); }}, "Another test row") : null;
-  const nearest = make("button", {type: "button", id: "find-nearest", onclick: () => trying(async () => { const found = await ask(`/runs/${context.id}/nearest`, {row, columns: context.columns}); near.replaceChildren(make("h3", {}, "The nearest known rows"), rowTable(["Row", form.target, "Distance", ...found.columns], found.rows.map(one => [one.row, one.truth, digits(one.distance, 3), ...one.values]))); })}, "Nearest known rows");
+  const nearest = make("button", {type: "button", id: "find-nearest", onclick: () => trying(async () => { const found = await ask(`/runs/${context.id}/nearest`, {row, columns: context.columns}); near.replaceChildren(make("h3", {}, "The nearest known rows"), rowTable(["Row", form.target, "Distance", ...found.columns], found.rows.map(one => [one.row, one.truth, digits(one.distance, 3), ...one.values])), make("details", {class: "lines"}, make("summary", {}, "The same in Python"), codeBlocks(found.lines))); })}, "Nearest known rows");
   panel.replaceChildren(make("div", {class: "whatif"}, said, make("div", {class: "form"}, make("p", {class: "soft"}, "Move a slider, and see what the model makes of it. The columns that matter most come first."), make("div", {class: "fields"}, fields.map(input)), make("p", {class: "row"}, ...[another, form.tests ? nearest : null].filter(Boolean))), adds), near);
   await update();
 }

@@ -4,9 +4,14 @@ import csv
 import io
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from empirisk.studio.workbench.kept import ANSWERS, ROWS
+
 Lines = dict[str, str]
+
+NEAREST = 5  # known rows that are shown
 
 
 def learn_lines(table: str, request: Mapping[str, Any], out: str) -> Lines:
@@ -32,8 +37,9 @@ def result_lines(model: str, learn: Lines | None, target: str, classes: list[Any
     load = f"import empirisk as er\n\nmodel = er.load({model!r})\nrows = er.tables.read('new.csv')\n"
     predict = ["empirisk", "predict", model, "new.csv", "-o", "predictions.csv"]
     score = shlex.join(["empirisk", "score", model, "new.csv"])
+    known = "scored = er.score(model, rows)  # where new.csv has the truth\nprint(scored.scores, scored.drift)"
     found = {
-        "files": {"shell": f"{shlex.join(predict)}\n{score}", "python": f"{load}print(model.answers(rows))"},
+        "files": {"shell": f"{shlex.join(predict)}\n{score}", "python": f"{load}print(model.answers(rows))\n{known}"},
     }
     if learn is not None:
         fit = learn["python"].rpartition("\n")[0]
@@ -50,16 +56,31 @@ def result_lines(model: str, learn: Lines | None, target: str, classes: list[Any
     return found
 
 
-def row_lines(model: str, row: Mapping[str, Any], explained: bool) -> Lines:
-    """The prediction of one row, and what every column adds where the machine can tell."""
+def row_lines(model: str, row: Mapping[str, Any], explained: bool, interval: bool) -> Lines:
+    """The prediction of one row, where there is one its interval, and what every column adds where that is known."""
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([row.keys(), row.values()])
     write, predict = shlex.join(["printf", "%s", table.getvalue()]), ["empirisk", "predict", model, "row.csv"]
-    python = f"import empirisk as er\n\nmodel = er.load({model!r})\nrows = [{dict(row)!r}]\nprint(model.answers(rows))"
+    options = [*["--interval", "90"] * interval, *["--explain"] * explained]
+    between = "\nprint(model.predict_interval(rows, 0.9))"
     adds = "\nprint([column.name for column in model.schema.used], model.explain(rows))"
     return {
-        "shell": f"{write} > row.csv\n{shlex.join([*predict, *['--explain'] * explained])}",
-        "python": python + adds * explained,
+        "shell": f"{write} > row.csv\n{shlex.join([*predict, *options])}",
+        "python": f"import empirisk as er\n\nmodel = er.load({model!r})\nrows = [{dict(row)!r}]\n"
+        f"print(model.answers(rows)){between * interval}{adds * explained}",
+    }
+
+
+def nearest_lines(model: str, tested: int, row: Mapping[str, Any]) -> Lines:
+    """The nearest known rows of one row, from the files of a run, whose first rows are those of the test."""
+    rows, answers = (str(Path(model).with_name(name)) for name in (ROWS, ANSWERS))
+    return {
+        "python": "import numpy as np\nfrom scipy.sparse import csr_array\n\nimport empirisk as er\n\n"
+        f"model = er.load({model!r})\nrow = {dict(row)!r}\nknown = er.tables.read({rows!r})[{tested}:]\n"
+        f"truth = er.tables.read({answers!r})['1'][{tested}:]\n"
+        "X, one = (csr_array(model.encode(rows)).toarray() for rows in (known, [row]))\nscale = np.nanstd(X, axis=0)\n"
+        "gaps = np.nan_to_num((X - one) / np.where(scale > 0, scale, 1))\ndistance = (gaps**2).sum(axis=1) ** 0.5\n"
+        f"print(known.with_columns(truth=truth, distance=distance).sort('distance').head({NEAREST}))"
     }
 
 

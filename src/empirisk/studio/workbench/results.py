@@ -27,13 +27,13 @@ from empirisk.service.fields import Fields
 from empirisk.service.openapi import levels
 from empirisk.studio.workbench.job import RESULT
 from empirisk.studio.workbench.kept import KeptRows
+from empirisk.studio.workbench.lines import NEAREST
 from empirisk.tables.kinds.date import DAY
 from empirisk.tables.model import TableModel
 
 KEPT = 3  # runs in memory
 MOST_ROWS = 200  # rows that a list of errors holds
 MOST_COLUMNS = 12  # columns beside them
-NEAREST = 5  # rows that are shown as the nearest
 SLIDER_STEPS = 200  # of a number in the what-if form
 MINUTE = 60_000_000.0  # in the microseconds of moments
 SEED = 0  # of the rows that effects are averaged over
@@ -186,6 +186,7 @@ def form(run: OpenRun, place: int | None) -> dict[str, Any]:
         words = levels(run.model, column.name)
         tag, choices = column.type.input(words)
         field = {"name": column.name, "kind": column.kind, "tag": tag, "choices": list(choices)}
+        field["missing"] = column.missing > 0
         low, high = column.low, column.high
         if column.type.drawn in STEPS and low is not None and high is not None:
             step = STEPS[column.type.drawn](column)

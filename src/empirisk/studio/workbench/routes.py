@@ -22,7 +22,7 @@ from empirisk.studio.answers import answering, taking
 from empirisk.studio.workbench import results, tables
 from empirisk.studio.workbench.folder import StudioFolder, read_json
 from empirisk.studio.workbench.job import RESULT
-from empirisk.studio.workbench.lines import compare_lines, learn_lines, result_lines, row_lines
+from empirisk.studio.workbench.lines import compare_lines, learn_lines, nearest_lines, result_lines, row_lines
 from empirisk.studio.workbench.runs import Runs, chosen_options
 from empirisk.tables.predictions import beside
 from empirisk.tables.reading.read import read
@@ -52,7 +52,7 @@ class Workbench:
 
     def table(self, request: Request, body: Any) -> Any:
         """What a table holds."""
-        name, types = str(body.get("name")), body.get("types") or {}
+        name, types = str(body.get("name")), body.get("types", {})
         return tables.told(name, self.folder.table(name), types)
 
     def names(self, request: Request, body: Any) -> Any:
@@ -61,7 +61,7 @@ class Workbench:
 
     def notes(self, request: Request, body: Any) -> Any:
         """What `learn` would make of it, and the lines that would do it."""
-        name, options = str(body.get("name")), chosen_options(dict(body.get("options") or {}))
+        name, options = str(body.get("name")), chosen_options(body.get("options", {}))
         source = self.folder.table(name)
         return tables.notes(source, options) | {
             "lines": learn_lines(self.folder.typed(source), options, Path(name).stem)
@@ -115,7 +115,7 @@ class Workbench:
 
     def learn(self, request: Request, body: Any) -> Any:
         """Start a run."""
-        return {"id": self.runs.start(str(body.get("name")), dict(body.get("options") or {}))}
+        return {"id": self.runs.start(str(body.get("name")), body.get("options", {}))}
 
     def run(self, request: Request, body: Any) -> Any:
         """What is known of a run."""
@@ -195,7 +195,13 @@ class Workbench:
         """What the model makes of one row, and the lines that say the same."""
         run = results.open_run(self._folder(request))
         found = results.what_if(run, body.get("row"))
-        return found | {"lines": row_lines(self._model(run), body["row"], "adds" in found)}
+        return found | {"lines": row_lines(self._model(run), body["row"], "adds" in found, "interval" in found)}
+
+    def nearest(self, request: Request, body: Any) -> Any:
+        """The known rows most like a row, and the lines that find them."""
+        run = results.open_run(self._folder(request))
+        found = results.nearest(run, body.get("row"), body.get("columns", []))
+        return found | {"lines": nearest_lines(self._model(run), len(run.rows.test), body["row"])}
 
     def compare(self, request: Request, body: Any) -> Any:
         """Two runs side by side."""
@@ -262,16 +268,11 @@ def _place(body: Any) -> int | None:
     return place if type(place) is int else None
 
 
-def _columns(body: Any) -> list[str]:
-    return list(body.get("columns") or [])
-
-
 VIEWS: dict[str, Callable[[results.OpenRun, Any], Any]] = {
     "threshold": lambda run, body: {"threshold": results.threshold(run)},
-    "errors": lambda run, body: results.errors(run, _columns(body)),
+    "errors": lambda run, body: results.errors(run, body.get("columns", [])),
     "effect": lambda run, body: results.effect(run, str(body.get("column"))),
     "form": lambda run, body: results.form(run, _place(body)),
-    "nearest": lambda run, body: results.nearest(run, body.get("row"), _columns(body)),
 }
 
 
@@ -306,5 +307,6 @@ def routes(workbench: Workbench) -> list[BaseRoute]:
         Route(f"{at}/model", answering(workbench.model, worker, problem)),
         *(post(f"{at}/{name}", workbench.view(name)) for name in VIEWS),
         post(f"{at}/what-if", workbench.what_if),
+        post(f"{at}/nearest", workbench.nearest),
         *(take(f"{at}/file/{name}", workbench.file(name)) for name in FILES),
     ]

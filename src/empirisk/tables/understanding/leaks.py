@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from empirisk.formats import percent
 from empirisk.tables.reading.frames import as_frame
 from empirisk.tables.understanding.schema import Schema
 from empirisk.tables.understanding.target import Target
@@ -61,7 +62,7 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
     what = "rows" if target.classes else "variance"
     late = f"it may be written down after {target.name!r} is known"
     found = [name for name in known if name in sure | beside]
-    return {name: f"it alone predicts {known[name][0]:.1%} of the {what}; {late}" for name in found}
+    return {name: f"it alone predicts {percent(known[name][0], 1)} of the {what}; {late}" for name in found}
 
 
 def _straight(numbers: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from empirisk.formats import written
+from empirisk.formats import percent, written
 from empirisk.tables.kinds.base import counted
 from empirisk.tables.understanding.schema import Schema
 
@@ -119,4 +119,4 @@ def _most_moved(name: str, kept: Mapping[str, Any], before: NDArray, now: NDArra
         parts.append("missing")
     else:
         parts = [*map(repr, kept["words"]), "missing", "another word"]
-    return f"{name} {parts[part]}: {before[part]:.0%} of the training rows, {now[part]:.0%} of these"
+    return f"{name} {parts[part]}: {percent(before[part], 0)} of the training rows, {percent(now[part], 0)} of these"
