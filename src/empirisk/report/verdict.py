@@ -247,7 +247,9 @@ def worst(learned: Any) -> Table:
         caption = f"Mistakes of the test part ({len(wrong):,} in all)"
         if test.probabilities is not None:
             head.append("How sure")
-            cells = [[*row, Cell(percent(sure[k], 0), float(sure[k]))] for row, k in zip(cells, order, strict=True)]
+            cells = [
+                [*row, Cell(percent(float(sure[k]), 0), float(sure[k]))] for row, k in zip(cells, order, strict=True)
+            ]
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
     frame = learned.plan.frame[rows]
     table = [
