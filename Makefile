@@ -6,6 +6,7 @@
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
 # make docs    build the site into docs/_build/html, without the network
+# make notebooks  write the lessons and views as notebooks beside their scripts (the site offers them too)
 # make clients try the programs of other people (SHAP, MLflow, skops, Optuna, Torch, ...) in an environment of their own
 # make version VERSION=0.2.0   write the next version, and date its section of the changelog
 # make golden  write the model files of this version that later ones must load
@@ -25,7 +26,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 TABLE ?= breast_cancer
 MINUTES ?= 10
 
-.PHONY: learn test test-all check style types bounds fuzz browser format stubs docs bench clean clients version golden release
+.PHONY: notebooks learn test test-all check style types bounds fuzz browser format stubs docs bench clean clients version golden release
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE) --force
@@ -77,6 +78,9 @@ stubs: $(INSTALLED)
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+notebooks: $(DOCS)
+	$(BIN)/python -m tools.notebooks
 
 # Programs of other people, in an environment of their own: MLflow needs older versions of two pinned packages.
 clients: $(BIN)/python

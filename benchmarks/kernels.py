@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score
 
 import empirisk as er
 from benchmarks.problems import DATA, Data, sparse_labels
-from benchmarks.timing import CLOSE, OURS, compare, loosest
+from benchmarks.timing import CLOSE, OURS, Comparison, compare, loosest
 
 SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
 # libsvm's tol bounds a violation and ours the relative gap. What the worst of the rivals reaches at its default is the
@@ -93,27 +93,28 @@ def _match(ours: Any, rivals: dict[str, Any], data: Data, objective: Callable[[A
         machine.set_params(tol=tol)
 
 
-def _contest(what: str, data: Data, ours: Any, rivals: dict[str, Any], objective: Callable[[Any], float]) -> None:
+def _contest(what: str, data: Data, ours: Any, rivals: dict[str, Any], objective: Callable[[Any], float]) -> Comparison:
     _match(ours, rivals, data, objective)
     tolerances = "/".join(f"{machine.tol:g}" for machine in (ours, *rivals.values()))
-    _race(f"{what} {data.name}, tol {tolerances}", data, ours, rivals, objective)
+    return _race(f"{what} {data.name}, tol {tolerances}", data, ours, rivals, objective)
 
 
 def _race(
     title: str, data: Data, ours: Any, rivals: dict[str, Any], objective: Callable[[Any], float], close: float = CLOSE
-) -> None:
+) -> Comparison:
     contestants = {OURS: lambda: ours.fit(data.X, data.y)}
     contestants |= {name: (lambda rival=rival: rival.fit(data.X, data.y)) for name, rival in rivals.items()}
     comparison = compare(title, contestants, 3, objective, close)
     mine = comparison.timings[OURS].median
     for name, timing in comparison.rivals.items():
         print(f"{'':<36} | {timing.median / mine:.1f} x {name}", flush=True)
+    return comparison
 
 
-def classifier(data: Data, C: float, gamma: float) -> None:
+def classifier(data: Data, C: float, gamma: float) -> Comparison:
     ours = er.SVM(C=C, features=er.kernels.Gaussian.from_gamma(gamma))
     rivals = _rivals("SVC", {"C": C, "gamma": gamma, "cache_size": 1000})
-    _contest("Gaussian SVM", data, ours, rivals, minus_dual(data, gamma, lambda a, y: float(np.abs(a).sum())))
+    return _contest("Gaussian SVM", data, ours, rivals, minus_dual(data, gamma, lambda a, y: float(np.abs(a).sum())))
 
 
 def regressor(data: Data, C: float, gamma: float) -> None:

@@ -10,32 +10,32 @@ import empirisk as er
 from benchmarks import problems, rivals
 from benchmarks.problems import Data
 from benchmarks.rivals import solution
-from benchmarks.timing import OURS, compare
+from benchmarks.timing import OURS, Comparison, compare
 
 
 def _ours(machine, data: Data) -> Callable:
     return lambda: solution(machine.fit(data.X, data.y))
 
 
-def logistic(data: Data, C: float, intercept: bool = True) -> None:
+def logistic(data: Data, C: float, intercept: bool = True) -> Comparison:
     machine = er.LogisticRegression(C=C, fit_intercept=intercept)
     contestants = {OURS: _ours(machine, data), **rivals.logistic(data, C, intercept)}
     name = f"logistic {data.name} C={C:g}" + ("" if intercept else ", no intercept")
-    compare(name, contestants, 5, problems.objective(data, "logistic", "l2", C))
+    return compare(name, contestants, 5, problems.objective(data, "logistic", "l2", C))
 
 
-def hinge(data: Data, C: float) -> None:
+def hinge(data: Data, C: float) -> Comparison:
     # LinearSVC would penalise an intercept: without one, both minimise the same.
     contestants = {OURS: _ours(er.SVM(C=C, tol=1e-4, fit_intercept=False), data), **rivals.hinge(data, C)}
-    compare(f"hinge {data.name} C={C:g}", contestants, 5, problems.objective(data, "hinge", "l2", C), 1e-4)
+    return compare(f"hinge {data.name} C={C:g}", contestants, 5, problems.objective(data, "hinge", "l2", C), 1e-4)
 
 
-def least_absolute(data: Data) -> None:
+def least_absolute(data: Data) -> Comparison:
     contestants = {OURS: _ours(er.LeastAbsolute(), data), **rivals.least_absolute(data)}
-    compare(f"least absolute {data.name}", contestants, 3, problems.objective(data, "absolute", "none", 1.0))
+    return compare(f"least absolute {data.name}", contestants, 3, problems.objective(data, "absolute", "none", 1.0))
 
 
-def ridge(data: Data) -> None:
+def ridge(data: Data) -> Comparison:
     from sklearn.linear_model import RidgeCV
 
     Cs = np.geomspace(1e-4, 1e3, 50)
@@ -43,7 +43,7 @@ def ridge(data: Data) -> None:
         OURS: lambda: er.Ridge(C="loo", Cs=Cs).fit(data.X, data.y).C_,
         "RidgeCV": lambda: 1 / (2 * RidgeCV(alphas=1 / (2 * Cs)).fit(data.X, data.y).alpha_),
     }
-    compare(f"ridge, LOO over 50 C {data.name}", contestants, 3)
+    return compare(f"ridge, LOO over 50 C {data.name}", contestants, 3)
 
 
 def growth(name: str, fit: Callable[[Data], object], small: Data, large: Data) -> None:

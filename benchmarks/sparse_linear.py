@@ -14,7 +14,7 @@ from benchmarks import problems, rivals
 from benchmarks.linear import growth
 from benchmarks.problems import Data
 from benchmarks.rivals import solution
-from benchmarks.timing import OURS, compare, loosest
+from benchmarks.timing import OURS, Comparison, compare, loosest
 from empirisk import scales
 
 RATIO = 0.5  # of l1 in the elastic net: half of each
@@ -27,10 +27,10 @@ def _contestants(data: Data, machines: dict) -> dict[str, Callable]:
     return {name: lambda machine=machine: solution(machine.fit(data.X, data.y)) for name, machine in machines.items()}
 
 
-def lasso(data: Data, times: float) -> None:
+def lasso(data: Data, times: float) -> Comparison:
     C = times * problems.critical_C(data)
     contestants = {**_contestants(data, {OURS: er.Lasso(C=C)}), **rivals.lasso(data, C)}
-    compare(f"lasso {data.name}, {times:g} C0", contestants, 5, problems.objective(data, "squared", "l1", C))
+    return compare(f"lasso {data.name}, {times:g} C0", contestants, 5, problems.objective(data, "squared", "l1", C))
 
 
 def elastic_net(data: Data, times: float) -> None:

@@ -119,7 +119,8 @@ SPELLED = [
     (er.GaussianMixture(2, covariance_type="diag", random_state=0),
      er.GaussianMixture(2, covariance_type="diagonal", random_state=0)),
     (er.Regressor(loss="squared_error"), er.Regressor(loss="squared")),
-    (er.BoostingRegressor(loss="absolute_error", n_estimators=3), er.BoostingRegressor(loss="absolute", n_estimators=3)),
+    (er.BoostingRegressor(loss="absolute_error", n_estimators=3),
+     er.BoostingRegressor(loss="absolute", n_estimators=3)),
     (er.TreeRegressor(criterion="squared_error"), er.TreeRegressor(criterion="squared")),
     (er.ForestClassifier(3, criterion="log_loss", random_state=0),
      er.ForestClassifier(3, criterion="entropy", random_state=0)),
@@ -176,7 +177,11 @@ def test_importances_of_forests_are_those_of_impurity():
 
 
 def test_ensembles_are_lists_of_their_members_and_may_leave_out_what_is_out_of_bag():
-    for machine in (er.ForestClassifier(4), er.BaggingClassifier(n_estimators=4), er.AdaBoostClassifier(n_estimators=4)):
+    for machine in (
+        er.ForestClassifier(4),
+        er.BaggingClassifier(n_estimators=4),
+        er.AdaBoostClassifier(n_estimators=4),
+    ):
         assert machine
         assert len(machine.fit(X, Y)) == len(list(machine)) == 4
     for machine in (er.ForestRegressor(4, random_state=0), er.BaggingRegressor(n_estimators=4, random_state=0)):

@@ -4,6 +4,7 @@ Scripts are sphinx-gallery's: text in comments, code between. What a block ends 
 animation, a slider or a table as HTML.
 """
 
+import re
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -12,6 +13,7 @@ from docutils.parsers.rst import Directive
 from matplotlib.figure import Figure
 from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
+from sphinx_gallery import notebook
 from sphinx_gallery.scrapers import figure_rst
 
 DPI = 130  # of a picture: sharp on a phone, and a page of six of them stays below a megabyte
@@ -41,6 +43,29 @@ def _saved(figure: Figure, block_vars: dict[str, Any], gallery_conf: dict[str, A
     heading = getattr(figure, "get_suptitle", str)()
     alternative = ", ".join(" ".join(text.split()) for text in [heading, *titles] if text)
     return figure_rst([path], gallery_conf["src_dir"], alternative)
+
+
+#: What notebooks, which know Markdown alone, have instead of our directives and of links within the site.
+IN_NOTEBOOKS = (
+    (r"^\.\. solution::[ ]*(.*)$", r"**Solution** \1"),
+    (r"^\.\. end-solution::[ ]*$", "---"),
+    (
+        r"^\.\. admonition:: (.*)\n((?:\n|[ ]+.*\n?)*)",
+        lambda found: f"**{found[1]}**\n{re.sub('(?m)^[ ]+', '', found[2])}",
+    ),
+    (r":(?:doc|class|func|meth|ref):`~?([^`<]*?)(?: ?<[^`]*>)?`", r"\1"),
+)
+_their_rst2md = notebook.rst2md
+
+
+def rst2md(text: str, *arguments: Any, **options: Any) -> str:
+    """Text of a block as Markdown, with our directives in words."""
+    for pattern, written in IN_NOTEBOOKS:
+        text = re.sub(pattern, written, text, flags=re.MULTILINE)
+    return _their_rst2md(text, *arguments, **options)
+
+
+notebook.rst2md = rst2md  # the only place where sphinx-gallery turns text into cells
 
 
 class Mark(nodes.Element):

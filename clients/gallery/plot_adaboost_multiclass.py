@@ -17,6 +17,7 @@ dummy_clf = DummyClassifier()
 
 
 def misclassification_error(y_true, y_pred):
+    """The share of wrong classes."""
     return 1 - accuracy_score(y_true, y_pred)
 
 

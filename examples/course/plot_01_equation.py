@@ -174,7 +174,7 @@ figure
 # ===========================  ============  ======================================
 #
 # Named machines are short for some of the choices. Two losses and two kinds of features give four of them; with a
-# :class:`empirisk.Network` as features the logistic loss gives a neural network classifier (lesson 16), and with the
+# :class:`empirisk.Network` as features the logistic loss gives a neural network classifier (lesson 15), and with the
 # squared loss the same three slots give ridge, kernel ridge and deep regression.
 moons = np.random.default_rng(0)
 angle = moons.uniform(0, np.pi, 120)
@@ -216,7 +216,7 @@ figure
 # What C does
 # -----------
 # A small C buys a simple function, a large C one that fits. Move the slider: from left to right the boundary bends
-# more and more towards single points. Lesson 5 is about how to choose C.
+# more and more towards single points. :doc:`Lesson 5 <plot_05_regularisation>` is about how to choose C.
 
 
 def fitted(C):
@@ -228,11 +228,17 @@ assert fitted(0.01).score(X, y) < fitted(100.0).score(X, y)
 er.plots.slider(lambda C: er.plots.regions(fitted(C), X, y), C=[0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
 
 # %%
+# Move the points yourself: this opens them in the playground of the :doc:`studio </studio>`, with the same machine.
+from empirisk.studio.playground.address import link
+
+link(X, y, loss="hinge", features="kernel", kernel="Gaussian(0.5)", C=1.0)
+
+# %%
 # Proof that it is the minimum
 # ----------------------------
 # Every convex fit ends with a certificate. ``primal`` is the value of the equation at the answer, ``dual`` a lower
-# bound that no w can get below (lesson 3 derives it). Their difference, the *gap*, is computed from the data alone and
-# does not trust the solver.
+# bound that no w can get below (:doc:`lesson 3 <plot_03_margins>` derives it). Their difference, the *gap*, is
+# computed from the data alone and does not trust the solver.
 certificate = fitted(1.0).certificate_
 assert certificate.converged
 assert certificate.dual <= certificate.primal
@@ -299,4 +305,5 @@ assert set(timid.predict(X)) == {"up"}
 #   :class:`empirisk.SVM`, :class:`empirisk.LogisticRegression`, :class:`empirisk.Ridge`, :class:`empirisk.Lasso`.
 # - :class:`empirisk.Parametric`, :class:`empirisk.selection.HypothesisSearch`,
 #   :class:`empirisk.theory.FiniteBayes`, :class:`empirisk.Certificate`.
-# - Lesson 2 is about the loss, lessons 3 and 5 about the penalty and C, lesson 7 about features.
+# - :doc:`Lesson 2 <plot_02_losses>` is about the loss, lessons 3 and 5 about the penalty and C, :doc:`lesson 7
+#   <plot_07_kernels>` about features.

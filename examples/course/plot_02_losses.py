@@ -6,7 +6,7 @@ The loss decides what a machine cares about: every error alike, the rows near th
 This lesson draws the losses for classes, shows what each of them computes when there are infinitely many rows, and ends
 with more than two classes.
 
-About twelve minutes. You need lesson 1.
+About twelve minutes. You need :doc:`lesson 1 <plot_01_equation>`.
 """
 
 # %%
@@ -338,4 +338,5 @@ assert np.isclose(1 / (1 + np.exp(-2 * best)), 0.9)
 # - The losses: :class:`empirisk.losses.Hinge`, :class:`empirisk.losses.Logistic`, :class:`empirisk.losses.SoftHinge`,
 #   :class:`empirisk.losses.Exponential`, :class:`empirisk.losses.Softmax`, :class:`empirisk.losses.CrammerSinger`.
 # - :func:`empirisk.theory.is_calibrated`, :func:`empirisk.plots.losses`, :func:`empirisk.plots.calibration`.
-# - Losses for numbers are in lesson 6; a loss of your own takes one class, as the recipes show.
+# - Losses for numbers are in :doc:`lesson 6 <plot_06_regression>`; a loss of your own takes one class, as the recipes
+#   show.

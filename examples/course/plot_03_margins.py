@@ -5,7 +5,8 @@ r"""
 A line that separates two classes is easy to find. Which line is best, how do we know that it is, and which rows does it
 rest on? This lesson goes from the geometry of planes to the support vector machine and its dual.
 
-About fifteen minutes. You need lesson 1, and the hinge loss of lesson 2.
+About fifteen minutes. You need :doc:`lesson 1 <plot_01_equation>`, and the hinge loss of
+:doc:`lesson 2 <plot_02_losses>`.
 """
 
 # %%
@@ -131,7 +132,8 @@ assert np.isclose(by_centroids @ hard.coef_.ravel(), np.linalg.norm(by_centroids
 # If the classes overlap, no plane meets the conditions, and the library says so. If they do not, one outlier can make
 # the margin tiny. So let each row miss the margin by :math:`\xi_i \ge 0`, and let that cost :math:`C \sum_i \xi_i`.
 # For a given plane the best :math:`\xi_i` is :math:`\max(0, 1 - y_i f(x_i))`: the hinge. This is the *soft-margin*
-# machine, and the equation of lesson 1 with the hinge and the l2 penalty. As C grows it becomes the hard one.
+# machine, and the equation of :doc:`lesson 1 <plot_01_equation>` with the hinge and the l2 penalty. As C grows it
+# becomes the hard one.
 noisy, labels = np.r_[X, [[0.3, 0.2]]], np.r_[y, -1]  # an outlier, just on its own side
 try:
     er.SVM(C=np.inf).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
@@ -146,6 +148,12 @@ assert np.allclose(er.SVM(C=1e4).fit(X, y).coef_, hard.coef_, atol=1e-3)
 er.plots.slider(
     lambda C: er.plots.regions(er.SVM(C=C).fit(noisy, labels), noisy, labels), C=[0.01, 0.1, 1.0, 10.0, 1e4]
 )
+
+# %%
+# Move the points yourself: this opens them in the playground of the :doc:`studio </studio>`, with the same machine.
+from empirisk.studio.playground.address import link
+
+link(noisy, labels, loss="hinge", C=1.0)
 
 # %%
 # Other books divide by C and write :math:`\tfrac{\lambda}{2} \|w\|^2 + \sum_i \xi_i` with :math:`\lambda = 1 / C`, or
@@ -164,15 +172,15 @@ assert shifted.score(line + 100, ends_of) == 1.0
 # %%
 # The dual
 # --------
-# How do we know that no plane is better? Give each condition a price :math:`\alpha_i \ge 0`. For prices between 0 and
-# C with :math:`\sum_i \alpha_i y_i = 0`, minimising over w, b and :math:`\xi` gives :math:`w = \sum_i \alpha_i y_i
-# x_i` and the value
+# How do we know that no plane is better? Give each condition a *Lagrange multiplier* :math:`\alpha_i \ge 0`, also
+# called its *dual variable*. For values between 0 and C with :math:`\sum_i \alpha_i y_i = 0`, minimising over w, b and
+# :math:`\xi` gives :math:`w = \sum_i \alpha_i y_i x_i` and the value
 #
 # .. math:: D(\alpha) = \sum_i \alpha_i - \tfrac12 \Big\| \sum_i \alpha_i y_i x_i \Big\|^2 .
 #
-# No plane can have an objective below it, whatever the prices are. At the best prices the two are equal. A price above
-# C would make the bound useless: :math:`\xi_i \to \infty` would push it to minus infinity. This is the ``dual`` of
-# every certificate, computed afresh after the fit.
+# No plane can have an objective below it, whatever the multipliers are. At the best ones the two are equal. A
+# multiplier above C would make the bound useless: :math:`\xi_i \to \infty` would push it to minus infinity. This is
+# the ``dual`` of every certificate, computed afresh after the fit.
 C = 0.5
 machine = er.SVM(C=C).fit(noisy, labels)
 alpha = np.zeros(len(labels))
@@ -192,11 +200,11 @@ print(f"primal {primal:.6f}, dual {dual:.6f}")
 # %%
 # At the optimum each row is in one of three states:
 #
-# - :math:`\alpha_i = 0`: outside the margin, :math:`y_i f(x_i) \ge 1`. The row has no say.
+# - :math:`\alpha_i = 0`: outside the margin, :math:`y_i f(x_i) \ge 1`. The row does not count.
 # - :math:`0 < \alpha_i < C`: on the margin, :math:`y_i f(x_i) = 1`.
-# - :math:`\alpha_i = C`: inside the margin or wrong, :math:`y_i f(x_i) \le 1`. No row has more say than C.
+# - :math:`\alpha_i = C`: inside the margin or wrong, :math:`y_i f(x_i) \le 1`. No row counts for more than C.
 #
-# On the margin f is known, so these rows give b. In one dimension the prices can be drawn as stems:
+# On the margin f is known, so these rows give b. In one dimension they can be drawn as stems:
 t = labels * machine.decision_function(noisy)
 assert (t[alpha < 1e-7] > 1 - 1e-4).all()
 assert (t[alpha > C - 1e-7] < 1 + 1e-4).all()
@@ -210,9 +218,9 @@ er.plots.stems(er.SVM(C=1.0).fit(along, np.repeat(["left", "right"], 15)), along
 # %%
 # Climbing the dual
 # -----------------
-# The dual can be climbed one row at a time. *Dual ascent* keeps w up to date, and sets each price to its best value,
-# cut off at 0 and C. Every state gives a lower bound, so that the gap is known all the time. Press play: rows light up
-# as their price rises, and the dual objective meets the primal one.
+# The dual can be climbed one row at a time. *Dual ascent* keeps w up to date, and sets each dual variable to its best
+# value, cut off at 0 and C. Every state gives a lower bound, so that the gap is known all the time. Press play: rows
+# light up as their dual variable rises, and the dual objective meets the primal one.
 er.plots.animate(er.SVM(C=0.5, solver=er.solvers.DualAscent(passes=1)), noisy, labels, kind="dual", frames=12)
 
 # %%
@@ -224,7 +232,7 @@ er.plots.animate(er.SVM(C=0.5, solver=er.solvers.DualAscent(passes=1)), noisy, l
 # .. math:: D(\lambda) = C \sum_i H(\lambda_i) - \tfrac{C^2}{2} \Big\| \sum_i \lambda_i y_i x_i \Big\|^2 ,
 #
 # and :math:`\lambda_i = 1 / (1 + e^{t_i})` is the probability of the wrong label. None of them is zero: in logistic
-# regression every row has a say.
+# regression every row counts.
 logistic = er.LogisticRegression(C=C).fit(noisy, labels)
 share = 1 / (1 + np.exp(labels * logistic.decision_function(noisy)))
 entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
@@ -254,11 +262,12 @@ assert np.isclose(plane.distance([[0.0, 0.0]])[0], -7 / 5)
 # %%
 # .. admonition:: Exercise 3.2
 #
-#    Two rows, (0, 0) with -1 and (2, 0) with +1. Compute the hard-margin machine by hand, with its prices.
+#    Two rows, (0, 0) with -1 and (2, 0) with +1. Compute the hard-margin machine by hand, with its dual variables.
 #
 # .. solution::
 #
-# The plane is halfway, at :math:`x_1 = 1`: w = (1, 0) and b = -1. With :math:`w = \alpha (2, 0)` both prices are 1/2.
+# The plane is halfway, at :math:`x_1 = 1`: w = (1, 0) and b = -1. With :math:`w = \alpha (2, 0)` both dual variables
+# are 1/2.
 pair, sides = np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([-1, 1])
 hard_pair = er.SVM(C=np.inf).fit(pair, sides)
 assert np.allclose(hard_pair.coef_, [1, 0], atol=1e-5)
@@ -271,11 +280,11 @@ assert np.allclose(np.abs(hard_pair.dual_coef_), 0.5, atol=1e-5)
 # %%
 # .. admonition:: Exercise 3.3
 #
-#    What does C = 0.1 do to these two rows? Use that no price is above C.
+#    What does C = 0.1 do to these two rows? Use that no dual variable is above C.
 #
 # .. solution::
 #
-# Both prices are 0.1 and w = (0.2, 0): the margin is 5 wide on each side, and both rows are inside.
+# Both are 0.1 and w = (0.2, 0): the margin is 5 wide on each side, and both rows are inside.
 small = er.SVM(C=0.1).fit(pair, sides)
 assert np.allclose(np.abs(small.dual_coef_), 0.1)
 assert np.allclose(small.coef_, [0.2, 0.0])
@@ -286,7 +295,7 @@ assert np.allclose(small.coef_, [0.2, 0.0])
 # %%
 # .. admonition:: Exercise 3.4
 #
-#    Remove a row without a price and fit again. Then remove one with a price.
+#    Remove a row whose dual variable is 0 and fit again. Then remove one whose dual variable is not.
 #
 # .. solution::
 #
@@ -307,4 +316,4 @@ assert not np.allclose(without.coef_, machine.coef_, atol=1e-3)
 #   :class:`empirisk.Hyperplane`.
 # - :class:`empirisk.solvers.DualAscent`, :class:`empirisk.solvers.Decomposition`, :class:`empirisk.Certificate`.
 # - :func:`empirisk.plots.regions`, :func:`empirisk.plots.stems`, :func:`empirisk.plots.animate`.
-# - Why a wide margin helps on new rows: lesson 16. Curves in place of lines: lesson 7.
+# - Why a wide margin helps on new rows: lesson 16. Curves in place of lines: :doc:`lesson 7 <plot_07_kernels>`.

@@ -5,7 +5,7 @@ r"""
 Most minima have no formula. They are found by going down. This lesson shows when down leads to the lowest point, how
 far each step should go, what to do at corners and with a million rows, and when to stop.
 
-About fifteen minutes. You need derivatives, and lesson 1.
+About fifteen minutes. You need derivatives, and :doc:`lesson 1 <plot_01_equation>`.
 """
 
 # %%
@@ -33,7 +33,7 @@ assert np.allclose(np.sort(np.linalg.eigvals(B)), [-7, 6])
 
 # x1^2 + x2^2 - 7 is convex: its Hessian is the same everywhere, with the eigenvalues 2 and 2.
 assert np.linalg.eigvalsh([[2.0, 0.0], [0.0, 2.0]]).tolist() == [2, 2]
-# gamma * w is not: this is why the margin itself makes no convex problem, and 1/2 |w|^2 does (lesson 3).
+# gamma * w is not: this is why the margin itself makes no convex problem, and 1/2 |w|^2 does.
 assert np.allclose(np.linalg.eigvalsh([[0.0, 1.0], [1.0, 0.0]]), [-1, 1])
 
 w, b, rng = np.array([3.0, 4.0]), -7.0, np.random.default_rng(0)
@@ -162,6 +162,14 @@ assert by["newton"].n_iter_ < by["gradient_descent"].n_iter_
 er.plots.animate(er.LogisticRegression(solver="gradient_descent"), X, y, kind="descent", frames=12)
 
 # %%
+# In the playground of the :doc:`studio </studio>` the same solver goes step by step, forward and back, on points that
+# you can move.
+from empirisk.studio.playground.address import link
+
+near = np.abs(X).max(axis=1) < 3
+link(X[near], y[near], loss="logistic", solver="gradient_descent")
+
+# %%
 # For squares the closed form is there, but costs :math:`n d^2 + d^3` operations, where a step of descent costs
 # :math:`n d`. With many columns, or when three digits are enough, descent wins; and most losses have no closed form.
 numbers = X @ [2.0, -1.0] + 0.1 * rng.normal(size=100)
@@ -173,9 +181,9 @@ assert closed.solver_ == "closed_form"
 # One row at a time
 # -----------------
 # The gradient is a sum over n rows. *Stochastic* gradient descent takes B random rows and multiplies their part by
-# :math:`n / B`. On average over all choices this is the gradient itself, at a fraction of the price; single steps go
+# :math:`n / B`. On average over all choices this is the gradient itself, at a fraction of the cost; single steps go
 # astray. With rates that fall, :math:`\sum \lambda_t = \infty` but :math:`\sum \lambda_t^2 < \infty`, as 1/t does, it
-# arrives with probability 1. Averages over a *mini-batch* go astray less.
+# arrives with probability 1, under mild conditions. Averages over a *mini-batch* go astray less.
 signs, n = np.where(y == "yes", 1.0, -1.0), len(y)
 place = np.array([0.3, -0.2])
 
@@ -240,9 +248,9 @@ print(proof.solver)  # machines with corners take the dual or an interior-point 
 # ------------
 # More steps fit the known rows better. New rows they fit better at first, and later perhaps worse. The number of steps
 # can be chosen like any other parameter: by *cross-validation*, on random splits, 80 % to learn from and 20 % to
-# validate on. On the left the rectangle of lesson 1 goes down on its squared loss: four parameters, and both curves
-# fall as long as we look. On the right there are 60 weights for 80 rows, and validation says to stop early. Bands are
-# one standard deviation over ten splits.
+# validate on. On the left the rectangle of :doc:`lesson 1 <plot_01_equation>` goes down on its squared loss: four
+# parameters, and both curves fall as long as we look. On the right there are 60 weights for 80 rows, and validation
+# says to stop early. Bands are one standard deviation over ten splits.
 points = rng.uniform(size=(100, 2))
 inside = np.where(((points > [0.0, 0.2]) & (points < [0.8, 0.8])).all(axis=1), 1.0, -1.0)
 many = rng.normal(size=(100, 60))
@@ -306,8 +314,9 @@ assert best[1] < 60
 figure
 
 # %%
-# To stop early is to regularise (lesson 5). It matters most for networks, which have many weights:
-# :class:`empirisk.Network` and :class:`empirisk.solvers.EarlyStopping` hold rows out and stop by themselves.
+# To stop early is to regularise (:doc:`lesson 5 <plot_05_regularisation>`). It matters most for networks, which have
+# many weights: :class:`empirisk.Network` and :class:`empirisk.solvers.EarlyStopping` hold rows out and stop by
+# themselves.
 #
 # Exercises
 # ---------

@@ -6,7 +6,7 @@ With many features a machine can fit its rows exactly and be useless. A penalty 
 lesson shows why least squares alone is brittle, what l2 and l1 penalties do, how the solution moves with C, and how to
 choose C.
 
-About fifteen minutes. You need lesson 1, and some linear algebra.
+About fifteen minutes. You need :doc:`lesson 1 <plot_01_equation>`, and some linear algebra.
 """
 
 # %%
@@ -331,4 +331,4 @@ assert np.allclose(theirs, er.Ridge(C=C, fit_intercept=False).fit(Z, y).coef_)
 #   :class:`empirisk.Constraint`.
 # - :func:`empirisk.selection.path`, :class:`empirisk.selection.GreedySelection`,
 #   :class:`empirisk.selection.BestSubset`, :mod:`empirisk.scales`.
-# - How far a score can be trusted is lesson 10; signs of over- and underfitting are lesson 11.
+# - How far a score can be trusted, and the signs of over- and underfitting: lesson 10.

@@ -130,8 +130,8 @@ er.plots.regression(machines, x, y)
 
 # %%
 # Losses can be added. Squares punish large errors, absolute values small ones: ``SquaredAbsolute(weight)`` is
-# :math:`r^2 + \text{weight} \cdot |r|`. With both penalties that is a model with four dials: large errors, small
-# errors, large weights, many weights. It is convex, solved, and certified like any other; choose the dials by
+# :math:`r^2 + \text{weight} \cdot |r|`. With both penalties that is a model with four parameters to choose: large
+# errors, small errors, large weights, many weights. It is convex, solved, and certified like any other; choose them by
 # cross-validation, since four parameters fit an elephant.
 full = er.Regressor(loss=er.losses.SquaredAbsolute(0.5), penalty=er.penalties.ElasticNet(0.5), C=1.0)
 full.fit(np.c_[x, rng.normal(size=(24, 5))], y)
@@ -148,8 +148,8 @@ assert np.diff(np.abs(r) ** 0.5, 2).min() < -0.1  # and for p < 1 not
 # A tolerance
 # -----------
 # *Support vector regression* does not count errors below :math:`\epsilon`: :math:`\max(0, |y - f| - \epsilon)`. Rows
-# inside the tube have no price, as with the SVM, and the answer rests on the others. The wider the tube, the fewer
-# support vectors and the smoother the curve.
+# inside the tube have the dual variable 0, as with the SVM, and the answer rests on the others. The wider the tube,
+# the fewer support vectors and the smoother the curve.
 x = np.sort(rng.uniform(0, 6, 60))
 y = np.sin(1.5 * x) + 0.15 * rng.normal(size=60)
 
@@ -172,6 +172,12 @@ resting = [
 ]
 assert resting[0] > resting[1] > resting[2]
 er.plots.slider(tube, epsilon=[0.0, 0.05, 0.15, 0.3, 0.6])
+
+# %%
+# Move the points yourself: this opens them in the playground of the :doc:`studio </studio>`, with the same machine.
+from empirisk.studio.playground.address import link
+
+link(x - 3, y, task="numbers", number_loss="epsilon_insensitive", features="kernel", kernel="Gaussian(0.8)", C=10.0)
 
 # %%
 # Quantiles
@@ -239,8 +245,9 @@ assert np.isclose(counted.predict(years[:, None]).sum(), visits.sum(), rtol=1e-4
 # %%
 # Sparse by groups
 # ----------------
-# The lasso of lesson 5 chooses single columns. Sometimes columns belong together: the codes of one category, the sines
-# and cosines of one frequency. ``GroupL1`` takes groups or leaves them, :math:`R(w) = \sum_g \sqrt{d_g}\, \|w_g\|`.
+# The lasso of :doc:`lesson 5 <plot_05_regularisation>` chooses single columns. Sometimes columns belong together: the
+# codes of one category, the sines and cosines of one frequency. ``GroupL1`` takes groups or leaves them, :math:`R(w) =
+# \sum_g \sqrt{d_g}\, \|w_g\|`.
 table = rng.normal(size=(80, 6))
 aim = table[:, :2] @ [1.0, -1.0] + 0.3 * rng.normal(size=80)
 grouped = er.Regressor(penalty=er.penalties.GroupL1([0, 0, 1, 1, 2, 2]), C=0.1).fit(table, aim)
@@ -313,4 +320,4 @@ assert np.isclose(vector, absolute, rtol=1e-5)
 #   :class:`empirisk.QuantileRegressor`, :class:`empirisk.Regressor`.
 # - :class:`empirisk.maps.Polynomial`, :class:`empirisk.maps.Periodic`, :func:`empirisk.maps.box_cox_target`,
 #   :class:`empirisk.penalties.GroupL1`.
-# - Curves without choosing features by hand: lesson 7.
+# - Curves without choosing features by hand: :doc:`lesson 7 <plot_07_kernels>`.

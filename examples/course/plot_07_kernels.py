@@ -146,6 +146,13 @@ assert supports[0] > 90 > supports[1]
 er.plots.slider(wide, width=[0.05, 0.15, 0.4, 1.0, 3.0, 10.0])
 
 # %%
+# Move the points yourself: this opens them in the playground of the :doc:`studio </studio>`, with the same machine.
+# Write another kernel there, such as ``Gaussian(0.4) + 0.1 * Linear()``.
+from empirisk.studio.playground.address import link
+
+link(moons, which, loss="hinge", features="kernel", kernel="Gaussian(0.4)", C=1.0)
+
+# %%
 # The algebra
 # -----------
 # New kernels come from old ones, and the library writes them as they are said: multiples ``0.5 * k``, sums, products,
@@ -342,4 +349,4 @@ assert np.allclose(explicit @ explicit.T, er.kernels.Polynomial(3)(X))
 #   :class:`empirisk.kernels.Anova`, :func:`empirisk.kernels.check`.
 # - :class:`empirisk.Ridge`, :class:`empirisk.SVM`, :class:`empirisk.Perceptron`,
 #   :class:`empirisk.maps.SeveralKernels`.
-# - Kernels for strings and graphs are lesson 8, kernels for many rows lesson 9.
+# - Kernels for strings and graphs are :doc:`lesson 8 <plot_08_objects>`, kernels for many rows lesson 9.

@@ -6,7 +6,7 @@ A kernel machine never looks at a row; it asks for similarities alone. So the ro
 network, or whole samples. All that is needed is a kernel on them. This lesson computes some by hand, and learns with
 them.
 
-About twelve minutes. You need lesson 7.
+About twelve minutes. You need :doc:`lesson 7 <plot_07_kernels>`.
 """
 
 # %%
@@ -127,8 +127,8 @@ print(er.kernels.Subsequence(2, decay, normalise=True)(trio).round(3))
 
 # %%
 # For the two languages a gap is what it takes: two vowels with a consonant between them are a subsequence of length 2.
-# And everything of lesson 7 works: sums and products, checks, and the machines. Names are clustered, too, without ever
-# being turned into numbers.
+# And everything of :doc:`lesson 7 <plot_07_kernels>` works: sums and products, checks, and the machines. Names are
+# clustered, too, without ever being turned into numbers.
 with_gaps = er.kernels.Subsequence(2, 0.6, normalise=True)
 assert right(with_gaps) > 0.85
 both = er.kernels.Spectrum(3, normalise=True) + with_gaps
@@ -137,9 +137,9 @@ found = er.evaluate(er.SVM(C=1.0, features=both), names, language, cv=5)
 assert found.score.value > 0.85
 print("sum of both kernels:", found.score)
 
-cities = ["kitten", "mitten", "sitting", "berlin", "merlin", "dublin", "tokyo", "kyoto"]
-tree = er.Hierarchical("average", features=with_gaps).fit(cities)
-figure = er.plots.dendrogram(tree, n_clusters=3, names=cities)
+items = ["kitten", "mitten", "sitting", "berlin", "merlin", "dublin", "tokyo", "kyoto"]
+tree = er.Hierarchical("average", features=with_gaps).fit(items)
+figure = er.plots.dendrogram(tree, n_clusters=3, names=items)
 figure.axes[0].set_ylim(0, 1.7)  # room for the legend
 figure
 

@@ -1,6 +1,6 @@
 r"""
-Kernel machines at scale
-========================
+9. Kernel machines at scale
+===========================
 
 A kernel machine keeps one number for every training row, and its Gram matrix has n times n entries: 8 GB for 31 000
 rows. This lesson shows three ways out. **Solve the dual a row at a time**, so that the matrix is never needed whole.
@@ -18,14 +18,16 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 # %%
 # The solution lies in the span of the rows
 # -----------------------------------------
-# Split any w into a part in the span of phi(x_1) ... phi(x_n) and a part orthogonal to it. The second part changes no
-# <w, phi(x_i)>, so it changes no loss, but it makes the penalty larger. The best w therefore has none of it. This is
-# the *representer theorem*: w = sum_i alpha_i phi(x_i), whatever the loss. The polynomial kernel (<x, z> + 1)^2 has a
-# small map that can be written down, :class:`empirisk.maps.PolynomialKernel`, so the theorem can be checked.
+# Split any w into a part in the span of :math:`\phi(x_1), \ldots, \phi(x_n)` and a part orthogonal to it. The second
+# part changes no :math:`\langle w, \phi(x_i) \rangle`, so it changes no loss, but it makes the penalty larger. The
+# best w therefore has none of it. This is the *representer theorem*: :math:`w = \sum_i \alpha_i \phi(x_i)`, whatever
+# the loss. The polynomial kernel :math:`(\langle x, z \rangle + 1)^2` has a small map that can be written down,
+# :class:`empirisk.maps.PolynomialKernel`, so the theorem can be checked.
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
@@ -41,7 +43,8 @@ w = phi.transform(X).T @ alpha
 assert np.allclose(w, np.ravel(explicit.coef_), atol=1e-4)
 
 # %%
-# The same bookkeeping gives inner products of any two such sums: <sum_i a_i phi(x_i), sum_j b_j phi(x_j)> = a'Kb.
+# The same bookkeeping gives inner products of any two such sums: :math:`\langle \sum_i a_i \phi(x_i), \sum_j b_j
+# \phi(x_j) \rangle = a^\top K b`.
 
 K = er.kernels.Polynomial(2)(X)
 a, c = rng.normal(size=(2, len(X)))
@@ -51,12 +54,12 @@ assert np.isclose((phi.transform(X).T @ a) @ (phi.transform(X).T @ c), a @ K @ c
 # One row at a time: dual coordinate ascent
 # -----------------------------------------
 # Without an intercept the dual of the SVM has a box as its only constraint, and one variable can be moved alone. With
-# z_i = y_i f(x_i), the step that is best for row i is
+# :math:`z_i = y_i f(x_i)`, the step that is best for row i is
 #
 # .. math:: \alpha_i \leftarrow \mathrm{clip}\Big(\alpha_i + \frac{1 - z_i}{k(x_i, x_i)},\; 0,\; C\Big)
 #
 # It needs one row of the Gram matrix. Ten passes over twenty points in [0, 1], with a narrow Gaussian,
-# exp(-100 (x - z)^2), and C = 100, look like this. The truth changes sign at every quarter.
+# :math:`\exp(-100 (x - z)^2)`, and C = 100, look like this. The truth changes sign at every quarter.
 
 x = np.sort(rng.uniform(size=20))
 sign = np.where(np.floor(4 * x) % 2 == 0, -1, 1)
@@ -76,8 +79,8 @@ assert np.all(np.diff(dual) > -1e-9)  # each step is the best of its kind, so th
 
 # %%
 # The library does the same, faster, and stops when the duality gap is small. With an intercept that is not penalised
-# the dual gets the constraint sum_i alpha_i y_i = 0, and the solver has to move rows in pairs; the certificate says
-# which solver was chosen and why.
+# the dual gets the constraint :math:`\sum_i \alpha_i y_i = 0`, and the solver has to move rows in pairs; the
+# certificate says which solver was chosen and why.
 
 machine = er.SVM(C=C, features=er.kernels.Gaussian.from_gamma(100.0), fit_intercept=False, solver="dual_ascent")
 machine.fit(x[:, None], sign)
@@ -87,16 +90,14 @@ assert np.array_equal(machine.predict(x[:, None]), sign)
 er.plots.stems(machine, x[:, None], sign)
 
 # %%
-# Every stem is a dual variable: a row with a stem of length zero could be dropped. In the playground of :doc:`the
-# studio </studio>`, choose features *kernel* and the solver *dual_ascent*, and press play: its passes are shown one
-# by one, with primal and dual objective.
+# Every stem is a dual variable: a row with a stem of length zero could be dropped.
 #
 # Rows at random: doubly stochastic steps
 # ---------------------------------------
 # For data that never fit, draw B rows J and step along the gradient of an estimate: the sum over all pairs is
-# estimated by n^2/B^2 times the sum over pairs in J. Each step costs B^2 kernel values, whatever n is. The price is
-# noise, and therefore many steps. :class:`empirisk.solvers.DoublyStochastic` is that algorithm; the history compares
-# it with the exact solution.
+# estimated by :math:`n^2/B^2` times the sum over pairs in J. Each step costs :math:`B^2` kernel values, whatever n
+# is. The price is noise, and therefore many steps. :class:`empirisk.solvers.DoublyStochastic` is that algorithm; the
+# history compares it with the exact solution.
 
 moons = rng.uniform(0, np.pi, 300)
 side = np.arange(300) % 2
@@ -120,6 +121,12 @@ er.plots.history(drawn)
 # are separated as well as by the exact machine, and the objective is still above its minimum. That is the usual
 # bargain.
 #
+# In the playground of :doc:`the studio </studio>` the passes of dual ascent over these points are played one by one,
+# with primal and dual objective.
+
+link(M, side, features="kernel", kernel="Gaussian(0.5)", solver="dual_ascent")
+
+# %%
 # A few landmarks: the Nystrom map
 # --------------------------------
 # Choose m landmark rows, write their Gram matrix as U L U', and let
@@ -127,7 +134,8 @@ er.plots.history(drawn)
 # .. math:: \phi(x) = L^{-1/2} U^\top k(x), \qquad k(x) = (k(z_1, x), \ldots, k(z_m, x))
 #
 # Inner products of these m features are exactly the kernel among the landmarks, and a projection of it elsewhere. The
-# machine becomes a linear one in m features: memory n m instead of n^2, time n m^2 instead of n^2 or more.
+# machine becomes a linear one in m features: memory n m instead of :math:`n^2`, time :math:`n m^2` instead of
+# :math:`n^2` or more.
 
 landmarks = er.maps.Nystrom(er.kernels.Gaussian(0.5), rank=10, random_state=0).fit(M)
 among = landmarks.transform(landmarks.landmarks_)
@@ -164,9 +172,9 @@ assert errors[0] < 2e-3
 # %%
 # Images of digits
 # ----------------
-# A hundred images of ten digits, each scaled to length one, the kernel <x, z>^2, and 64 features from the 100 training
-# rows: ten linear machines, one for each digit. The training accuracy says little, because there are almost as many
-# features as rows. The other 1697 images say how good the machine is.
+# A hundred images of ten digits, each scaled to length one, the kernel :math:`\langle x, z \rangle^2`, and 64
+# features from the 100 training rows: ten linear machines, one for each digit. The training accuracy says little,
+# because there are almost as many features as rows. The other 1697 images say how good the machine is.
 
 images, digit = load_digits(return_X_y=True)
 images = images / np.linalg.norm(images, axis=1, keepdims=True)
@@ -187,8 +195,8 @@ er.plots.gram(square, images[train], digit[train])
 # Several kernels, weighted by the machine
 # ----------------------------------------
 # Which width is right, and which columns count? :class:`empirisk.maps.SeveralKernels` makes the weights part of the
-# problem: k = sum_m beta_m k_m with beta >= 0. The norm of beta decides the character. With norm 1 the weights are
-# sparse: kernels are *selected*. With norm 2 they are *combined*.
+# problem: :math:`k = \sum_m \beta_m k_m` with :math:`\beta \geq 0`. The norm of beta decides the character. With norm
+# 1 the weights are sparse: kernels are *selected*. With norm 2 they are *combined*.
 
 noisy = np.column_stack([M, rng.normal(size=(300, 2))])  # two columns that mean something, and two that do not
 parts = [er.kernels.Gaussian(0.7).on([j]) for j in range(4)]
@@ -206,8 +214,8 @@ er.plots.importance(few, names=["column 1", "column 2", "noise 1", "noise 2"])
 #
 # .. admonition:: Exercise 9.1
 #
-#    The kernel <x, z>^2 in d columns has a map with d (d + 1) / 2 features. Check with a Gram matrix of many rows in
-#    d = 4 that its rank is 10. What does that say about Nystrom with 10 landmarks?
+#    The kernel :math:`\langle x, z \rangle^2` in d columns has a map with d (d + 1) / 2 features. Check with a Gram
+#    matrix of many rows in d = 4 that its rank is 10. What does that say about Nystrom with 10 landmarks?
 #
 # .. solution::
 #
@@ -222,14 +230,14 @@ assert er.maps.Nystrom(square, rank=10, random_state=0).fit(Z).error_ < 1e-6
 #
 # .. admonition:: Exercise 9.2
 #
-#    Estimate the sum of all n^2 kernel values from 10 random rows, three thousand times. Is n^2/B^2 times the sum
-#    over the pairs unbiased? Where does the diagonal come in?
+#    Estimate the sum of all :math:`n^2` kernel values from 10 random rows, three thousand times. Is :math:`n^2/B^2`
+#    times the sum over the pairs unbiased? Where does the diagonal come in?
 #
 # .. solution::
 #
 # Not quite. A pair of different rows is drawn with probability B (B - 1) / (n (n - 1)), a row with itself with
-# probability B / n. The factor n^2/B^2 therefore counts the diagonal n/B times, and the other pairs a little too
-# rarely. The bias disappears as B grows; with the two factors apart it is gone for every B.
+# probability B / n. The factor :math:`n^2/B^2` therefore counts the diagonal n/B times, and the other pairs a little
+# too rarely. The bias disappears as B grows; with the two factors apart it is gone for every B.
 
 n, B = len(M), 10
 pairs, diagonal = full.sum() - np.trace(full), np.trace(full)
@@ -253,7 +261,7 @@ assert abs(np.mean(apart) / full.sum() - 1) < 0.01 < abs(np.mean(naive) / full.s
 #
 # .. solution::
 #
-# Three dozen at most: the full Gram matrix has n^2 values, the map n m.
+# Three dozen at most: the full Gram matrix has :math:`n^2` values, the map n m.
 
 said = exact.predict(M)
 for rank in range(2, 40, 2):

@@ -1,6 +1,6 @@
 r"""
-Evaluation: luck, honest intervals, over- and underfitting
-==========================================================
+10. Evaluation: luck, honest intervals, over- and underfitting
+==============================================================
 
 Two numbers can be called the error of a classifier f. The **true error** is the probability that f is wrong on a new
 row. The **training error** is the share of training rows on which it is wrong. Machines minimise the second, and we
@@ -15,6 +15,7 @@ too rich. It ends with classes of which one is rare, where the share of errors i
 import numpy as np
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(10)
 
@@ -157,11 +158,12 @@ assert np.mean(covered) >= 0.95
 # A single split wastes rows and has luck of its own. *k-fold cross-validation* cuts the rows into k parts, and each
 # part is predicted by a machine that has seen all others. :func:`empirisk.evaluate` does it, with an interval for
 # every score. With k = n it is leave-one-out, which for ridge regression needs one fit and not n. With A = X'X +
-# I/(2C) and h_i = x_i' A^-1 x_i,
+# I/(2C) and :math:`h_i = x_i^\top A^{-1} x_i`,
 #
 # .. math:: y_i - f_{-i}(x_i) = \frac{y_i - f(x_i)}{1 - h_i}
 #
-# by the formula of Sherman and Morrison. That costs O(n d^2 + d^3) in all: the leverages h_i of n rows are not free.
+# by the formula of Sherman and Morrison. That costs :math:`O(n d^2 + d^3)` in all: the leverages :math:`h_i` of n
+# rows are not free.
 
 C = 0.5
 A = rng.normal(size=(40, 5))
@@ -202,7 +204,10 @@ er.plots.slider(with_width, width=[0.05, 0.15, 0.5, 1.5, 5.0, 15.0])
 # In the playground of :doc:`the studio </studio>`, take the data *moons*, features *kernel*, and write
 # ``Gaussian(0.15)``, ``Gaussian(0.5)``, ``Gaussian(5)``: with some points held out, both errors and their intervals
 # move as you type.
-#
+
+link(moons, label, features="kernel", kernel="Gaussian(0.5)", C=10.0)
+
+# %%
 # The *validation curve* shows the same as numbers: cross-validated scores against the width, beside the scores on the
 # training rows. On the left the two part: overfitting. On the right both fall: underfitting.
 
@@ -315,6 +320,21 @@ assert np.allclose(weighted.coef_, same.coef_, atol=1e-4)
 assert np.mean(weighted.predict(amount[new])[truth == 1]) > 0.8  # recall, paid for with precision
 
 # %%
+# Taking rows of the frequent class away, or repeating those of the rare one with a little noise, has the same
+# purpose. The machine then sees classes of equal size, and its probabilities are wrong by that;
+# :class:`empirisk.selection.Balanced` corrects them for the true shares.
+
+for how in ("subsample", "upsample"):
+    even, corrected = (
+        er.selection.Balanced(er.LogisticRegression(), how=how, correct=correct, random_state=0)
+        .fit(amount[old], fraud[old])
+        .predict_proba(amount[new])[:, 1]
+        for correct in (False, True)
+    )
+    assert np.mean(even[truth == 1] > 0.5) > 0.7  # recall
+    assert even.mean() > 0.15 > 0.08 > corrected.mean()  # the share of fraud that is announced; it is 3 %
+
+# %%
 # Exercises
 # ---------
 #
@@ -340,7 +360,7 @@ assert few.low < many.low < many.high < few.high
 #
 # .. solution::
 #
-# (1 - e)^n <= 0.05 gives n >= log(0.05)/log(1 - e), about 3/e.
+# :math:`(1 - e)^n \leq 0.05` gives n >= log(0.05)/log(1 - e), about 3/e.
 
 count = int(np.ceil(np.log(0.05) / np.log(0.99)))
 assert count == 299

@@ -1,6 +1,6 @@
 r"""
-Trees, bagging, forests, boosting, and why they work
-====================================================
+11. Trees, bagging, forests, boosting, and why they work
+========================================================
 
 A decision tree asks one question about one column at a time. It is easy to read, quick, and indifferent to the scale
 of columns; alone it is also unstable and seldom the best. Two ideas turn trees into the strongest machines for tables.
@@ -14,6 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(3)
 
@@ -51,7 +52,8 @@ assert np.allclose(np.sort(splits), [2.52, 5.83], atol=0.15)
 # %%
 # Which question?
 # ---------------
-# The one that makes the children purest. With p_k the share of class k in a node, three measures of impurity are
+# The one that makes the children purest. With :math:`p_k` the share of class k in a node, three measures of impurity
+# are
 #
 # .. math:: \text{error } 1 - \max_k p_k, \qquad \text{Gini } \sum_k p_k (1 - p_k), \qquad
 #           \text{entropy } -\sum_k p_k \ln p_k
@@ -145,10 +147,13 @@ assert max(changes) > 0.03  # one label in a hundred changes more than three ans
 # %%
 # In the playground of :doc:`the studio </studio>`, choose *Tree* and drag a single point: the regions jump. *Forest*
 # and *Boosting* hardly move.
-#
+
+link(4 * points - 2, y, family="tree", depth=4)
+
+# %%
 # Averages have a smaller variance
 # --------------------------------
-# The mean of B numbers of variance s^2 that are correlated by rho has the variance
+# The mean of B numbers of variance :math:`s^2` that are correlated by :math:`\rho` has the variance
 #
 # .. math:: \operatorname{Var}\Big(\frac1B \sum_b x_b\Big) = \rho s^2 + \frac{1 - \rho}{B} s^2
 #
@@ -244,9 +249,9 @@ print(forest.spread(X_test, y_test))
 
 # %%
 # How good could it be, if the members were independent? Each wrong with probability p, the majority is wrong with a
-# binomial tail. With p = 0.4 the error falls slowly at first and then exponentially; the bound exp(-n (1/2 - p)^2)
-# holds for every n. A tie is half an error here; a rule that breaks ties in favour of one class errs on them fully or
-# not at all. Trees of one forest are not independent, and never get so far.
+# binomial tail. With p = 0.4 the error falls slowly at first and then exponentially; the bound :math:`\exp(-n (1/2 -
+# p)^2)` holds for every n. A tie is half an error here; a rule that breaks ties in favour of one class errs on them
+# fully or not at all. Trees of one forest are not independent, and never get so far.
 
 voters = [1, 3, 5, 7, 21, 101, 301]
 exact = [er.theory.majority_vote(0.4, n).value for n in voters]
@@ -291,8 +296,8 @@ for learner, alpha, edge in zip(machine.estimators_, machine.alphas_, machine.ed
     D /= D.sum()
 
 # %%
-# With edges gamma_t = 1/2 - e_t the training error is at most prod_t sqrt(1 - 4 gamma_t^2), which is at most
-# exp(-2 sum_t gamma_t^2). Single edges may be small, even negative; the sum of squares counts.
+# With edges :math:`\gamma_t = 1/2 - e_t` the training error is at most :math:`\prod_t \sqrt{1 - 4 \gamma_t^2}`, which
+# is at most :math:`\exp(-2 \sum_t \gamma_t^2)`. Single edges may be small, even negative; the sum of squares counts.
 
 product = np.prod(np.sqrt(1 - 4 * machine.edges_**2))
 assert machine.training_errors_[-1] <= product <= np.exp(-2 * np.sum(machine.edges_**2))
@@ -321,12 +326,12 @@ er.plots.margins(long, X_train, ball_train, rounds=[3, 10, 50, 200])
 #
 # .. admonition:: Exercise 11.1
 #
-#    What does boosting on the exponential loss estimate? Show that the minimiser of p exp(-f) + (1 - p) exp(f) is
-#    half the log odds, and find it with a loss of the library.
+#    What does boosting on the exponential loss estimate? Show that the minimiser of :math:`p\,e^{-f} + (1 -
+#    p)\,e^{f}` is half the log odds, and find it with a loss of the library.
 #
 # .. solution::
 #
-# The derivative -p exp(-f) + (1 - p) exp(f) is zero where exp(2f) = p/(1 - p).
+# The derivative :math:`-p\,e^{-f} + (1 - p)\,e^{f}` is zero where :math:`e^{2f} = p/(1 - p)`.
 
 for p in (0.1, 0.5, 0.8):
     labels = (np.arange(1000) < 1000 * p).astype(int)
@@ -373,8 +378,8 @@ assert contrary.score(points, y) == er.AdaBoostClassifier(n_estimators=20).fit(p
 #
 # .. solution::
 #
-# A voter copies the common coin with probability c, else tosses its own: pairs are then correlated by c^2. The error no
-# longer tends to zero, because the common coin is wrong now and then and takes many with it.
+# A voter copies the common coin with probability c, else tosses its own: pairs are then correlated by :math:`c^2`.
+# The error no longer tends to zero, because the common coin is wrong now and then and takes many with it.
 
 copies = rng.uniform(size=(5000, 200)) < np.sqrt(0.2)
 wrong = np.where(copies, rng.uniform(size=(5000, 1)) < 0.4, rng.uniform(size=(5000, 200)) < 0.4)

@@ -1,6 +1,6 @@
 r"""
-Neighbours and metrics
-======================
+12. Neighbours and metrics
+==========================
 
 The oldest idea of learning: answer as the most similar rows answered. k-nearest neighbours has no training at all and
 no assumption but one, that near rows have like answers. So everything depends on what "near" means. This lesson chooses
@@ -13,6 +13,7 @@ lets the data say what near means, by a learned metric
 import numpy as np
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(5)
 
@@ -40,7 +41,10 @@ er.plots.slider(lambda k: er.plots.regions(er.KNNClassifier(k).fit(X, y), X, y, 
 # %%
 # In the playground of :doc:`the studio </studio>`, choose *Neighbours*, raise *Noise*, and look for the k at which the
 # held-out error is least.
-#
+
+link(4 * X - 2, y, family="neighbours", k=5)
+
+# %%
 # Small k follows every row: it overfits. Large k averages over rows that are no longer near: it underfits, and with k
 # = n it says the most frequent class everywhere.
 #
@@ -130,8 +134,8 @@ print(f"best {R_best:.3f}, 61 neighbours {many:.3f}, one {one:.3f}, limit {limit
 #
 # .. math:: \|\phi(x) - \phi(z)\|^2 = k(x, x) - 2 k(x, z) + k(z, z)
 #
-# For a Gaussian this is 2 - 2 exp(-d^2/(2 width^2)), which grows with d: the neighbours are those of the Euclidean
-# distance, whatever the width. A polynomial kernel has others.
+# For a Gaussian this is :math:`2 - 2 \exp(-d^2 / (2\,\text{width}^2))`, which grows with d: the neighbours are those
+# of the Euclidean distance, whatever the width. A polynomial kernel has others.
 
 gaussian, square = er.kernels.Gaussian(0.3), er.kernels.Polynomial(2, constant=0.0)
 distances = gaussian.diagonal(X)[:, None] - 2 * gaussian(X) + gaussian.diagonal(X)
@@ -143,8 +147,9 @@ assert np.array_equal(plain.predict(grid), through.predict(grid))
 assert np.mean(plain.predict(grid) != other.predict(grid)) > 0.01
 
 # %%
-# A kernel machine is a vote of rows, too: y = sign(sum_i y_i alpha_i k(x_i, x)). Neighbours count all near rows
-# alike. A kernel perceptron has learned weights, zero for rows that were never wrong, and has to be trained.
+# A kernel machine is a vote of rows, too: :math:`y = \operatorname{sign}(\sum_i y_i \alpha_i k(x_i, x))`. Neighbours
+# count all near rows alike. A kernel perceptron has learned weights, zero for rows that were never wrong, and has to
+# be trained.
 
 perceptron = er.Perceptron(features=er.kernels.Gaussian(0.15), max_iter=200).fit(X, y)
 weighty = len(perceptron.support_)
@@ -194,8 +199,9 @@ assert contrastive.score(fresh, fresh_signal) > euclid.score(fresh, fresh_signal
 er.plots.regions(contrastive, stretched, signal)
 
 # %%
-# With two margins, max(0, d^2 - a) for like and max(0, b - d^2) for unlike pairs, like rows may keep some distance as
-# well. Squared distances are linear in M = P'P, so this form is convex in M and comes with a certificate.
+# With two margins, :math:`\max(0, d^2 - a)` for like and :math:`\max(0, b - d^2)` for unlike pairs, like rows may
+# keep some distance as well. Squared distances are linear in M = P'P, so this form is convex in M and comes with a
+# certificate.
 
 convex = er.ContrastiveMetric(loss="two_margins", convex=True).fit(stretched, signal)
 assert convex.certificate_.converged
@@ -230,7 +236,8 @@ figure
 #
 # .. admonition:: Exercise 12.1
 #
-#    Show that 1-NN through the polynomial kernel (<x, z> + 1)^2 has the neighbours of the explicit map.
+#    Show that 1-NN through the polynomial kernel :math:`(\langle x, z \rangle + 1)^2` has the neighbours of the
+#    explicit map.
 #
 # .. solution::
 #

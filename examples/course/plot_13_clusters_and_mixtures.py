@@ -1,6 +1,6 @@
 r"""
-Clusters and mixtures
-=====================
+13. Clusters and mixtures
+=========================
 
 Nobody has told the classes, and we look for groups. This lesson has four answers. **k-means** gives every row to the
 nearest of k means. **Kernel k-means** does that behind a map. **Hierarchical clustering** merges the nearest groups
@@ -14,6 +14,7 @@ the groups mean something is for those who know the data.
 import numpy as np
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(8)
 
@@ -51,7 +52,7 @@ machine = er.KMeans(3, random_state=0).fit(mice)
 ours = er.KMeans(3, init=start, shifts=0).fit(mice)
 assert np.isclose(ours.inertia_, sums[-1])
 assert machine.inertia_ <= sums[-1] + 1e-9  # the best of ten starts, which lie far apart
-er.plots.animate(er.KMeans(3, init=start), mice, frames=8)
+er.plots.animate(er.KMeans(3, init=start), mice, frames=6)
 
 # %%
 # The cells are those of a Voronoi diagram: the border between two means is the line of points that are equally far
@@ -69,7 +70,10 @@ er.plots.slider(lambda k: er.plots.voronoi(er.KMeans(k, random_state=0).fit(mice
 # %%
 # In the playground of :doc:`the studio </studio>`, *k-means* plays its half-steps, *Mixture of Gaussians* its rounds,
 # and *Hierarchical* its merges, on points that you can drag.
-#
+
+link(mice, machine.labels_, task="clusters", family="kmeans", count=3)
+
+# %%
 # Behind a kernel
 # ---------------
 # Straight borders cannot part a ring from what it surrounds. Behind a map they can. The means live in the feature
@@ -166,10 +170,10 @@ assert np.isclose(round_one.covariance_, np.sum((cloud - cloud.mean(axis=0)) ** 
 # %%
 # Mixtures, and expectation and maximisation
 # ------------------------------------------
-# One Gaussian has one top. A mixture p(x) = sum_k w_k p_k(x) has several. There is no closed form, since nobody knows
-# which component a row comes from. *EM* alternates: with the parameters fixed, the share of component k in row i is
-# h_ik = w_k p_k(x_i) / p(x_i); with the shares fixed, weights, means and covariances are weighted averages. The
-# likelihood never falls. All is done in logarithms, because densities are tiny numbers.
+# One Gaussian has one top. A mixture :math:`p(x) = \sum_k w_k p_k(x)` has several. There is no closed form, since
+# nobody knows which component a row comes from. *EM* alternates: with the parameters fixed, the share of component k
+# in row i is :math:`h_{ik} = w_k p_k(x_i) / p(x_i)`; with the shares fixed, weights, means and covariances are
+# weighted averages. The likelihood never falls. All is done in logarithms, because densities are tiny numbers.
 
 turn = rng.uniform(0, np.pi, 200)
 moon = np.arange(200) % 2
@@ -206,7 +210,7 @@ def components(k):
     return er.plots.density(er.GaussianMixture(k, random_state=0).fit(moons), moons)
 
 
-er.plots.slider(components, k=[1, 2, 3, 5, 8, 12])
+er.plots.slider(components, k=[1, 2, 3, 5, 8])
 
 # %%
 # k-means is a hard version of this: every share is 0 or 1, all covariances are equal and round. The means of k-means
@@ -216,15 +220,14 @@ er.plots.slider(components, k=[1, 2, 3, 5, 8, 12])
 many = er.KMeans(25, random_state=0).fit(moons)
 hard = np.eye(25)[many.labels_]
 assert np.allclose(hard.T @ moons / hard.sum(axis=0)[:, None], many.cluster_centers_)
-figure = er.plots.voronoi(many, moons)
-figure.axes[0].get_legend().remove()  # 25 names say little
-figure
+er.plots.voronoi(many, moons)
 
 # %%
 # Outliers
 # --------
 # A row is strange where the density is low. Instead of estimating the density everywhere, the *one-class SVM* looks
-# for the region itself: <w, phi(x)> >= rho for most rows, with rho as large as possible. Its dual is a minimum,
+# for the region itself: :math:`\langle w, \phi(x) \rangle \geq \rho` for most rows, with rho as large as possible.
+# Its dual is a minimum,
 #
 # .. math:: \min_\alpha \tfrac12\, \alpha^\top K \alpha \quad\text{with}\quad
 #           0 \leq \alpha_i \leq C,\; \sum_i \alpha_i = 1

@@ -1,6 +1,6 @@
 r"""
-Principal components, dictionaries, autoencoders
-================================================
+14. Principal components, dictionaries, autoencoders
+====================================================
 
 Rows have many columns, and often say little with them. This lesson describes rows by fewer or simpler numbers, from
 which they can be rebuilt with a small error. **Principal components** are the best linear way with few numbers.
@@ -92,8 +92,8 @@ assert np.allclose(shortest.coef_, [2 / 26, -10 / 26])
 # Behind a kernel
 # ---------------
 # *Kernel PCA* does the same in the feature space. Only inner products are needed, of rows that are centred there:
-# with H = I - 11'/n the centred Gram matrix is H K H. A direction is u = sum_i a_i phi(x_i), and its length is one if
-# a'Ka = 1: eigenvectors of length one have to be divided by the root of their eigenvalue.
+# with H = I - 11'/n the centred Gram matrix is H K H. A direction is :math:`u = \sum_i a_i \phi(x_i)`, and its length
+# is one if a'Ka = 1: eigenvectors of length one have to be divided by the root of their eigenvalue.
 
 angle = rng.uniform(0, 2 * np.pi, 200)
 ring = np.repeat([0, 1], 100)
@@ -134,9 +134,9 @@ er.plots.slider(along, width=[0.1, 0.3, 0.5, 1.0, 5.0])
 #
 # .. math:: \min_{D, Z} \; \sum_i \| x_i - z_i D \|^2 \quad\text{with few non-zero entries in each } z_i
 #
-# Codes and atoms take turns. For fixed codes the atoms are least squares, D = (Z'Z)^-1 Z'X. (Where rows are samples,
-# that is; written for columns, it is X A'(A A')^-1.) For fixed atoms the codes come from an l1 penalty, or from
-# thresholds.
+# Codes and atoms take turns. For fixed codes the atoms are least squares, :math:`D = (Z^\top Z)^{-1} Z^\top X`.
+# (Where rows are samples, that is; written for columns, it is :math:`X A^\top (A A^\top)^{-1}`.) For fixed atoms the
+# codes come from an l1 penalty, or from thresholds.
 
 singular = np.linalg.svd(centred, full_matrices=False)
 two = singular[2][:2]

@@ -1,6 +1,6 @@
 r"""
-Networks: from XOR to convolutions, tangent kernels and double descent
-======================================================================
+15. Networks: from XOR to convolutions, tangent kernels and double descent
+==========================================================================
 
 A neuron is a linear machine with a bent output. Layers of neurons make a feature map that is *learned* with the
 machine:
@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(0)
 
@@ -40,8 +41,9 @@ er.plots.activations(["linear", "relu", "sigmoid", "tanh"])
 # %%
 # XOR needs a hidden layer
 # ------------------------
-# No line parts (0, 0) and (1, 1) from (0, 1) and (1, 0). Two hidden units do it: with h_1 = relu(x_1 + x_2) and
-# h_2 = relu(x_1 + x_2 - 1), the sign of h_1 - 2 h_2 - 1/2 is right in all corners.
+# No line parts (0, 0) and (1, 1) from (0, 1) and (1, 0). Two hidden units do it: with :math:`h_1 =
+# \operatorname{relu}(x_1 + x_2)` and :math:`h_2 = \operatorname{relu}(x_1 + x_2 - 1)`, the sign of :math:`h_1 - 2 h_2
+# - 1/2` is right in all corners.
 
 corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 xor = np.array([-1, 1, 1, -1])
@@ -85,7 +87,10 @@ er.plots.slider(lambda width: er.plots.regions(machines[width], cloud, label), w
 # %%
 # In the playground of :doc:`the studio </studio>`, take the data *XOR*, features *network*, layers ``1``, ``2`` or
 # ``4``, and press play: the border is shown after every few epochs.
-#
+
+link(cloud, label, loss="logistic", features="network", layers="4", C=10.0)
+
+# %%
 # What each hidden unit sees is a half-plane with a soft edge; the last layer adds them.
 
 er.plots.hidden_units(machines[4], cloud, label)
@@ -99,8 +104,8 @@ er.plots.network(machines[4])
 # Forward, and backward
 # ---------------------
 # The gradient with respect to all weights costs about as much as two forward passes. Going forward, keep the input
-# v_(l-1) and the potential u_l = W_l' v_(l-1) of every layer. Going backward, delta is the derivative of the loss in
-# the potentials of a layer; then
+# :math:`v_{l-1}` and the potential :math:`u_l = W_l^\top v_{l-1}` of every layer. Going backward, delta is the
+# derivative of the loss in the potentials of a layer; then
 #
 # .. math:: \frac{\partial \ell}{\partial W_l} = v_{l-1}\, \delta_l^\top, \qquad
 #           \delta_{l-1} = (W_l \delta_l) \odot \sigma'(u_{l-1})
@@ -157,18 +162,21 @@ assert (1.0 * slope_of_sigmoid) ** depth < 1e-12
 assert 1.0**depth == 1.0 < 1.5**depth / 3000
 
 # %%
-# A sum of enough sigmoids comes as close to any continuous function as one likes. One unit makes one step, ten follow a
-# wave.
+# A sum of enough sigmoids comes as close to any continuous function as one likes. To see why, put sigmoids side by
+# side along the line, as soft steps, and let the last layer choose how far each goes up or down. One step is one
+# step; twelve follow a wave. (Training would place the steps as well, and needs fewer.)
 
 line = np.linspace(-3, 3, 60)
 wave = np.sin(2 * line)
 fits, errors = {}, []
-for width in (1, 10):
-    units = er.Network([width], "sigmoid", decay=0.01, n_init=3, random_state=0)
-    fits[f"{width} sigmoid"] = er.Ridge(C=100.0, features=units).fit(line[:, None], wave)
-    errors.append(np.max(np.abs(fits[f"{width} sigmoid"].predict(line[:, None]) - wave)))
-assert errors[0] > 0.8
-assert errors[1] < 0.1
+for width in (1, 3, 12):
+    places = np.linspace(-3, 3, width + 2)[1:-1]
+    steps = {"0.weight": np.full((1, width), 2.0), "0.bias": -2.0 * places}
+    units = er.Network([width], "sigmoid", weights=steps, freeze=True)
+    fits[f"{width} sigmoid{'s' * (width > 1)}"] = machine = er.Ridge(C=1e4, features=units).fit(line[:, None], wave)
+    errors.append(np.max(np.abs(machine.predict(line[:, None]) - wave)))
+assert errors[0] > errors[1] > errors[2]
+assert errors[2] < 0.05
 er.plots.regression(fits, line, wave)
 
 # %%
@@ -181,8 +189,8 @@ er.plots.regression(fits, line, wave)
 # .. math:: o = \left\lfloor \frac{i - g + 2p}{s} \right\rfloor + 1
 #
 # places along an axis. The number of channels c and of filters f do not appear: a filter always covers all channels,
-# and the number of filters is the depth of the output. One filter has g^2 c weights; a dense unit on a 28 x 28 image
-# has 784, a 5 x 5 filter 25.
+# and the number of filters is the depth of the output. One filter has :math:`g^2 c` weights; a dense unit on a 28 x
+# 28 image has 784, a 5 x 5 filter 25.
 
 assert er.nets.Conv(4, 5, stride=2).output((28, 28, 3)) == (12, 12, 4)
 assert (28 - 5) // 2 + 1 == 12

@@ -1,6 +1,6 @@
 r"""
-Learning theory you can run
-===========================
+16. Learning theory you can run
+===============================
 
 Why should a small training error say anything about rows that nobody has seen? Theory answers with statements of one
 form: *with probability at least 1 - delta over the training rows, the true error is at most the training error plus
@@ -63,7 +63,7 @@ figure
 # ------------------------------
 # Let the class be finite, and let one of its functions be perfect. Training finds *some* function without training
 # errors. It may be a bad one, with a true error above epsilon, if the rows are *misleading*: a bad function survives
-# n rows with probability at most (1 - epsilon)^n, and there are at most \|H\| bad ones, so that
+# n rows with probability at most :math:`(1 - \varepsilon)^n`, and there are at most :math:`|H|` bad ones, so that
 #
 # .. math:: P[\text{true error} > \varepsilon] \leq |H|\,(1 - \varepsilon)^n \leq |H|\, e^{-\varepsilon n},
 #           \qquad n \geq \frac{\ln(|H| / \delta)}{\varepsilon}\ \text{is enough.}
@@ -144,7 +144,8 @@ assert er.theory.vc_dimension("rectangle", 2).value == 4
 # %%
 # More dimensions, each with the experiment that shows it:
 #
-# - the kernel <x, z>^2 in d columns is a linear machine in d (d + 1)/2 features, so its dimension is one more;
+# - the kernel :math:`\langle x, z \rangle^2` in d columns is a linear machine in d (d + 1)/2 features, so its
+#   dimension is one more;
 # - a Gaussian kernel that is narrow enough fits any labels of different rows: infinite;
 # - trees on d columns of zeros and ones have a leaf for every row there can be: 2^d;
 # - networks of sign units with \|E\| weights have at most 2 \|E\| log2(e \|E\|): connections count, not units.
@@ -167,9 +168,9 @@ assert er.theory.vc_dimension("network", edges=100).value == int(2 * 100 * np.lo
 
 # %%
 # A finite dimension h is exactly what makes a class learnable. For n rows, Vapnik's bound on the true error is the
-# training error plus about sqrt(h ln(n/h)/n). Compare it with the truth, for lines in the plane: it is right always,
-# and at three hundred rows it promises 44 % where 16 % is true. An interval from rows held out says more, sooner: it
-# does not have to hold for all functions at once.
+# training error plus about :math:`\sqrt{h \ln(n/h) / n}`. Compare it with the truth, for lines in the plane: it is
+# right always, and at three hundred rows it promises 44 % where 16 % is true. An interval from rows held out says
+# more, sooner: it does not have to hold for all functions at once.
 
 world = er.theory.GaussianBayes([[-1.0, 0.0], [1.0, 0.0]], 1.0)
 rows = np.array([30, 100, 300, 1000, 3000, 10_000])

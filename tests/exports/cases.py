@@ -93,6 +93,8 @@ CLASSIFIERS = [
     er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier()], voting="soft"),
     CalibratedClassifierCV(er.SVM(), ensemble=False, cv=3),
     CalibratedClassifierCV(er.TreeClassifier(max_depth=2), method="isotonic", cv=3),
+    CalibratedClassifierCV(er.LogisticRegression(), method="temperature", ensemble=False, cv=3),
+    CalibratedClassifierCV(er.TreeClassifier(max_depth=2), method="temperature", cv=3),
     make_pipeline(StandardScaler(), RobustScaler(), er.SVM()),
     make_pipeline(SimpleImputer(), MinMaxScaler(), MaxAbsScaler(), PolynomialFeatures(), er.LogisticRegression()),
     make_pipeline(make_union(PowerTransformer(), Normalizer()), FrozenEstimator(er.PCA(3).fit(np.eye(8))), er.SVM()),

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,7 @@ from empirisk.exports.rows import rows_for
 from empirisk.exports.tensor import entry
 from empirisk.exports.write import graph_of, run_onnx
 from empirisk.tables.kinds.date import DATE_FORMATS, parse_dates
+from tests.exports.sweep import sweep
 from tests.exports.tables import ALL, HOSTILE, PLAIN, TABLE, model_of
 
 DIGITS = 1e-9
@@ -89,18 +91,77 @@ def test_inputs_are_the_raw_columns(model):
     assert (kinds["size"], kinds["town"], kinds["when"]) == (11, 8, 8)  # double, string, string
 
 
-def test_a_text_is_refused_in_onnx_by_name_and_written_in_python(tmp_path):
+#: Texts as people send them, and as nobody does: letters of several parts, of other alphabets, and no letters.
+STRANGE = [
+    "good good GÖSSE",
+    "",
+    None,
+    "l\u2019été\tnew\n\nbad",
+    "x" * 50,
+    " 42 \U0001f600 a b",
+    "good\0bad",
+    "½good \uff11\uff14\uff12 ﬁNE",
+]
+STRANGE += [
+    "ΟΔΟΣ ΟΔΟΣ'\u0391 ΣΟΦΟΣ ΟΔΟ\u0301Σ Σ ΣΣ aΣ'Σ",
+    "Gro\u0308ße GRÖSSE",
+    "\u3000good\u2003bad\x85new",
+    "日本語日本語",
+    "N/A",
+]
+
+
+def test_texts_in_every_form(tmp_path):
     random = np.random.default_rng(0)
-    words_of = ["good", "bad", "Größe", "cheap", "new", "l'été", "a-b", "42"]
+    words_of = ["good", "bad", "Größe", "cheap", "new", "l'été", "a-b", "42", "ΟΔΟΣ", "ﬁne", "日本語"]
     texts = [" ".join(random.choice(words_of, 5)) + f" {k}" for k in range(200)]
     table = {"text": texts, "spam": ["yes" if "good" in text else "no" for text in texts]}
     model = model_of(er.LogisticRegression(), columns=("text",), table=table)
     assert model.schema["text"].kind == "text"
-    with pytest.raises(Unsuitable, match="A column of text cannot be exported to ONNX"):
-        er.export(model, tmp_path / "model.onnx")
-    new = {"text": ["good good GÖSSE", "", None, "l\u2019été\tnew\n\nbad", "x" * 50, " 42 \U0001f600 a b"]}
-    exported = er.export(model, tmp_path / "model.py", new)
-    assert (exported.labels, exported.difference < DIGITS) == (0, True)
+    letters = [chr(code) for part in ((32, 1500), (0x1E00, 0x2100), (0xFB00, 0xFB10)) for code in range(*part)]
+    letters += [*"\0\t\n", *["Σ"] * 60, *["\u0301"] * 30]
+    mixed = ["".join(random.choice([*letters, *(f" {word} " for word in words_of * 30)], 12)) for _ in range(60)]
+    new = {"text": [*STRANGE, *mixed, *(text.upper() for text in mixed)]}
+    for ending in FORMS:
+        exported = er.export(model, tmp_path / f"model{ending}", new)
+        assert (exported.labels, exported.difference < DIGITS) == (0, True)
+
+
+def test_sequences_in_every_form(tmp_path):
+    random = np.random.default_rng(0)
+    genes = ["".join(random.choice(list("ACGT"), 9 if k % 9 else 8)) for k in range(200)]
+    table = {"gene": genes, "spam": ["yes" if "GA" in gene else "no" for gene in genes]}
+    model = model_of(er.LogisticRegression(), columns=("gene",), table=table)
+    assert model.schema["gene"].kind == "sequence"
+    new = {"gene": [*genes[:20], "", None, "ACGT" * 90, "acgt", "  AC GT ", "ACGTN-*", "A", "日本"]}
+    for ending in FORMS:
+        exported = er.export(model, tmp_path / f"model{ending}", new)
+        assert (exported.labels, exported.difference < DIGITS) == (0, True)
+
+
+def test_a_rare_class_is_named_from_its_threshold(tmp_path):
+    model = replace(model_of(er.LogisticRegression(), columns=PLAIN), threshold=(0, 0.05))
+    rows = {name: TABLE[name] for name in PLAIN}
+    assert any(model.predict(rows) != model.pipeline.predict(rows))
+    for ending in (".onnx", ".py", ".sql"):
+        assert er.export(model, tmp_path / f"model{ending}", rows).labels == 0
+
+
+def test_a_model_in_order_of_time_is_refused(tmp_path):
+    random = np.random.default_rng(0)
+    days = pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 7, 1), "1d", eager=True)
+    table = pl.DataFrame({"day": days, "sold": np.arange(len(days)) % 7 + random.normal(size=len(days))})
+    found = er.learn(table, target="sold", time_order="day", time=20, machines=["ridge"])
+    with pytest.raises(Unsuitable, match="reads what the target was in rows before"):
+        er.export(found.model, tmp_path / "model.onnx")
+
+
+@pytest.mark.long
+def test_random_models_of_every_family():
+    """`tests.exports.sweep` on some seeds: kernels, maps, ensembles, mixtures, candidates, any column."""
+    count, wrong, refused = sweep(0, 90)
+    assert (count, wrong) == (90, [])
+    assert len(refused) < 30
 
 
 def test_dates_in_every_format():

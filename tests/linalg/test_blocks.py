@@ -5,7 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from empirisk.linalg.blocks import BLOCK_BYTES, GROUPS, LARGEST_BLOCK, blocks, groups, over_rows, sum_over_rows
+from empirisk.linalg.blocks import (
+    BLOCK_BYTES,
+    GROUPS,
+    LARGEST_BLOCK,
+    blocks,
+    groups,
+    over_rows,
+    stable_order,
+    sum_over_rows,
+)
 from empirisk.settings import config
 
 
@@ -31,3 +40,10 @@ def test_sums_and_outputs(threads):
         over_rows(lambda rows: np.multiply(values[rows], 2, out=out[rows]), len(values), 64)
     assert total == pytest.approx(values.sum(), rel=1e-12)
     np.testing.assert_array_equal(out, 2 * values)
+
+
+def test_the_order_in_threads_is_numpys():
+    random = np.random.default_rng(0)
+    normal = random.normal(size=100_000)
+    for values in (normal, random.integers(0, 5, 100_000) * 1.0, np.zeros(100_000), np.where(normal < 1, 0.0, normal)):
+        np.testing.assert_array_equal(stable_order(values), np.argsort(values, kind="stable"))

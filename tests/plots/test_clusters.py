@@ -32,6 +32,13 @@ def test_cells_are_predictions_and_means_are_marked(machine):
     assert legend(axes)[-1] == "mean"
 
 
+def test_many_cells_are_not_named():
+    figure = er.plots.voronoi(er.KMeans(13, random_state=0).fit(X[:, :2]), X[:, :2], resolution=25)
+    assert legend(figure.axes[0]) == ["mean"]
+    assert sum(map(len, offsets(figure.axes[0]))) == len(X) + 13
+    assert len(legend(er.plots.voronoi(er.KMeans(12, random_state=0).fit(X[:, :2]), X[:, :2]).axes[0])) == 13
+
+
 def test_cells_behind_a_kernel_and_of_a_frame():
     frame = pd.DataFrame(X[:, :2], columns=["long", "wide"])
     figure = er.plots.voronoi(er.KMeans(3, "gaussian", random_state=0).fit(frame), frame, resolution=20)

@@ -47,6 +47,13 @@ def test_filters_and_feature_maps(images):
         er.plots.feature_maps(images, image, layer=2)
 
 
+def test_a_lone_picture_is_as_wide_as_its_title():
+    network = er.Network([er.nets.Conv(1)], shape=(6, 6), random_state=0).fit(np.zeros((2, 36)))
+    figure = er.plots.feature_maps(network, np.ones(36))
+    figure.canvas.draw()
+    assert figure._suptitle.get_window_extent().x1 <= figure.bbox.x1
+
+
 @pytest.mark.row("W1")
 def test_hidden_units_of_xor(xor):
     figure = er.plots.hidden_units(xor, *XOR)

@@ -24,7 +24,7 @@ def drawn(C):
 
 def test_every_value_is_drawn_in_its_order():
     seen = []
-    choice = er.plots.slider(lambda C: seen.append(C) or drawn(C), C=np.array([1.0, 0.1, 0.5]))
+    choice = er.plots.slider(lambda C: seen.append(C) or drawn(C), C=[1.0, 0.1, 0.5])
     assert seen == choice.values == [1.0, 0.1, 0.5]
     assert len(choice.figures) == 3
     page = choice._repr_html_()

@@ -184,11 +184,12 @@ def test_every_view_takes_axes_and_returns_a_figure():
         assert signature.return_annotation is Figure
 
 
-# Linear RGB as seen by people without the cones for long or for middle waves (Machado, Oliveira and Fernandes 2009).
+# Linear RGB as seen by people without the cones for long, middle or short waves (Machado, Oliveira, Fernandes 2009).
 BLINDNESS = {
     "normal": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
 
 
@@ -203,7 +204,7 @@ def lab(colour):
 
 @pytest.mark.parametrize("eyes", BLINDNESS)
 def test_the_first_colours_can_be_told_apart_by_all(eyes):
-    linear = [((np.array(to_rgb(c)) + 0.055) / 1.055) ** 2.4 for c in style.PALETTE[:4]]
+    linear = [((np.array(to_rgb(c)) + 0.055) / 1.055) ** 2.4 for c in style.PALETTE[:8]]
     seen = [lab(np.asarray(BLINDNESS[eyes]) @ colour) for colour in linear]
     apart = [np.linalg.norm(a - b) for k, a in enumerate(seen) for b in seen[:k]]
     assert min(apart) > 15

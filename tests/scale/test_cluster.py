@@ -103,6 +103,8 @@ def test_boosted_trees_are_those_of_memory(client):
         er.BoostingRegressor("absolute").fit(collection(X), collection(scores))
     with pytest.raises(Unsuitable, match="early_stopping"):
         er.BoostingRegressor(early_stopping=True).fit(collection(X), collection(scores))
+    with pytest.raises(Unsuitable, match="takes no collection of Dask; use boosting"):
+        er.ForestRegressor().fit(collection(X), collection(scores))
 
 
 def test_what_learns_without_targets_is_that_of_memory(client):
@@ -115,6 +117,9 @@ def test_what_learns_without_targets_is_that_of_memory(client):
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
     np.testing.assert_allclose(found.transform(collection(X)).compute(), expected.transform(X), atol=1e-7)
     found = er.GaussianMixture(2, random_state=0, tol=1e-2).fit(collection(X))
+    assert found.lower_bound_ == pytest.approx(
+        er.GaussianMixture(2, random_state=0, tol=1e-2).fit(X).lower_bound_, abs=1e-2
+    )
     assert np.all(np.diff(found.history_["log_likelihood"]) > -1e-9)
     np.testing.assert_allclose(found.predict_proba(collection(X)).compute(), found.predict_proba(X))
 
@@ -182,6 +187,14 @@ def test_errors_name_the_partition(client):
         er.Ridge().fit(collection(wrong), collection(scores))
     with pytest.raises(EmpiriskError, match="give both as collections"):
         er.Ridge().fit(collection(X), scores)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no process sends itself Ctrl-C there")
+def test_ctrl_c_cancels_the_tasks(client):
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        er.BoostingClassifier(1000).fit(collection(X), collection(labels))
+    assert _left(client) == 0
 
 
 def test_a_fit_ends_in_time(client):

@@ -55,6 +55,8 @@ MACHINES = [
     (er.SVM(C=0.1), "label"),
     (er.SVM(C=0.1, multiclass="one_vs_one"), "class"),
     (er.Classifier("squared_hinge", fit_intercept=False), "class"),
+    (er.Classifier("hinge", penalty="l1", C=0.01), "label"),
+    (er.Regressor("epsilon_insensitive", penalty="l1", C=0.01), "number"),
 ]
 
 

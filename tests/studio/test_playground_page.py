@@ -5,6 +5,7 @@ from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from empirisk.studio.playground.address import PORT, link
 from empirisk.studio.playground.points import DATASETS
 from tests.studio.browsers import (
     by_id,
@@ -233,3 +234,15 @@ def test_data_sets_and_noise(open_page):
     until(driver, lambda: points(driver) != mine)
     slide(driver, "noise", 0)
     until(driver, lambda: points(driver) == mine)
+
+
+def test_links_of_the_documentation_open_their_points_and_machine(open_page):
+    driver, address = open_page
+    X, y = [[-1.5, 0.25], [-1.0, 0.0], [1.0, 0.5], [1.5, -2.0]], ["left", "left", "right", "right"]
+    led = link(X, y, loss="logistic", C=10.0, features="kernel", kernel="Gaussian(0.5)").address
+    driver.get("about:blank")
+    driver.get(led.replace(f"http://127.0.0.1:{PORT}", address))
+    code = until(driver, lambda: "er.kernels.Gaussian(0.5)" in text(driver, "code") and text(driver, "code"))
+    assert 'loss="logistic"' in code
+    assert "C=10" in code
+    assert "4 points" in until(driver, lambda: text(driver, "described"))

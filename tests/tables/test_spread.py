@@ -22,6 +22,21 @@ def found(tmp_path_factory):
     return er.learn(prices(2500, 0), "price", machines=["ridge"], test=0.4, out=path), path
 
 
+def test_where_there_is_no_time_to_learn_more_intervals_fit_the_prediction(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        "empirisk.league.verdict.finish.OptionalSections.optional_section", lambda self, name, work: None
+    )
+    learned = er.learn(prices(2500, 0), "price", machines=["ridge"], test=0.4, out=tmp_path / "it")
+    new = prices(4000, 1)
+    truth, said = new["price"].to_numpy(), learned.predict(new)
+    low, high = er.load(tmp_path / "it.model").predict_interval(new, 0.9)
+    inside = (low <= truth) & (truth <= high)
+    for part in np.array_split(np.argsort(said), 5):
+        assert inside[part].mean() == pytest.approx(0.9, abs=0.06)
+    assert low.min() >= learned.plan.y.min()
+    assert high.max() <= learned.plan.y.max()
+
+
 def test_intervals_fit_the_row(found):
     learned, path = found
     new = prices(4000, 1)

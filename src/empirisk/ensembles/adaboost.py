@@ -127,7 +127,9 @@ def _wrong_members(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class AdaBoostClassifier(LogProbabilities, ListOfMembers, CallbackSupportMixin, Importances, ClassifierMixin, Estimator):
+class AdaBoostClassifier(
+    LogProbabilities, ListOfMembers, CallbackSupportMixin, Importances, ClassifierMixin, Estimator
+):
     """A weighted vote of weak classifiers, each fitted to weights that stress the errors so far.
 
     With D the weights of the rows (summing to one), s = +1 where the learner h is right and -1 where it is wrong, and

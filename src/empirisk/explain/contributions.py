@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import losses
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, option
 from empirisk.explain.shapley import node_weights, shapley_values
 from empirisk.formats import number, shown
 from empirisk.protocols import has_contributions, has_weighted_members, is_grown
@@ -128,7 +128,8 @@ def _of_scores(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array
     if not is_grown(machine):
         raise EmpiriskError(
             f"A {type(machine).__name__} has no contributions of single columns; they exist for linear machines, "
-            "additive machines, trees, forests and boosting: learn one of those with --machines."
+            "additive machines, trees, forests and boosting: learn one of those, such as with "
+            f"{option('machines', ['boosting'])}."
         )
     nodes = machine.nodes_
     if passed is None or len(passed) < len(nodes):

@@ -213,7 +213,9 @@ def Tanh(x):
     return np.tanh(x)
 
 
-def TfIdfVectorizer(x, mode, min_gram_length, max_gram_length, max_skip_count, ngram_counts, ngram_indexes, pool_strings):
+def TfIdfVectorizer(
+    x, mode, min_gram_length, max_gram_length, max_skip_count, ngram_counts, ngram_indexes, pool_strings
+):
     """How often each group of the pool is among the neighbours in a row; groups of a length stand together."""
     groups, ends = [], [*ngram_counts[1:], len(pool_strings)]
     for size, (start, end) in enumerate(zip(ngram_counts, ends), 1):  # noqa: B905

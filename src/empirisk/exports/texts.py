@@ -24,7 +24,7 @@ ROUNDS = 24
 OTHER = "\ufffd"
 EMPTY, SPACE = constant([""]), constant([" "])
 #: The letter whose small form depends on those around it; and its small forms, inside of a word and at the end.
-SIGMA, INSIDE, LAST = "Σ", "σ", "ς"
+SIGMA, INSIDE, LAST = "Σ", "\u03c3", "\u03c2"
 #: Categories of Unicode: halves of letters, those for private use and those that there are not; letters without case.
 NO_LETTERS, NO_CASE = ("Cs", "Co", "Cn"), "Lo"
 
@@ -42,8 +42,7 @@ def joined_pair(a: Symbolic, b: Symbolic) -> Symbolic:
 def letters(x: Symbolic) -> Symbolic:
     """The letters of one column of texts, rows x letters, "" after the end.
 
-    >>> from empirisk.errors import Unsuitable
-from empirisk.exports.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> letters(entry("x", np.array([["ab"], ["c"]], dtype=object))).value.tolist()
     [['a', 'b'], ['c', '']]
     """
@@ -93,8 +92,11 @@ def tf_idf(found: Symbolic, rarity: Any) -> Symbolic:
 
 
 def scaled(weights: Symbolic) -> Symbolic:
-    """Rows of length one; zeros stay."""
-    length = np.sqrt((weights * weights).sum(axis=1, keepdims=True))
+    """Rows of length one; zeros stay.
+
+    Squares are added one by one, as scikit-learn adds them: a tree may have a threshold between two sums of the same.
+    """
+    length = np.sqrt(apply("CumSum", weights * weights, axis=1)[:, [-1]])
     return weights / np.where(length > 0, length, 1.0)
 
 
@@ -250,6 +252,8 @@ def weights_of_pieces(x: Symbolic, known: Any) -> Symbolic:
     if known.vectorizer is not None:
         groups = [tuple(piece) for piece in known.vectorizer.get_feature_names_out()]
         if any(letter.isspace() for group in groups for letter in group):
-            raise Unsuitable("Sequences with blanks inside cannot be exported; name the column's kind: types={...: 'text'}.")
+            raise Unsuitable(
+                "Sequences with blanks inside cannot be exported; name the column's kind: types={...: 'text'}."
+            )
         found.append(scaled(counts(pieces, groups)))
     return np.concatenate([part.astype(np.float64) for part in found] or [np.zeros((1, 0)) * (x == x)], axis=1)

@@ -44,8 +44,7 @@ CENTURY = 69
 def lookup(x: Symbolic, values: Mapping[Any, float], default: float = np.nan) -> Symbolic:
     """The value of each word or number, and the default for others.
 
-    >>> from empirisk.exports import texts
-from empirisk.exports.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> lookup(entry("x", np.array([["a"], ["b"]], dtype=object)), {"a": 1.0}, 0.0).value.ravel()
     array([1., 0.])
     """
@@ -133,8 +132,7 @@ def weights_of_sequence(x: Symbolic, markers: Sequence[str], block: Any) -> Symb
 def days(x: Symbolic, forms: Sequence[str]) -> Symbolic:
     """Days since 1970 of dates in one of some formats, NaN where they are in none.
 
-    >>> from empirisk.exports import texts
-from empirisk.exports.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> days(entry("x", np.array([["2.1.1970"], ["1970-01-03"]], dtype=object)), ["%d.%m.%Y", "%Y-%m-%d"]).value.ravel()
     array([1., 2.])
     """

@@ -38,6 +38,7 @@ RECORDS = {
     "tables.Letters": "empirisk.tables.encoding.letters",
     "tables.Means": "empirisk.tables.encoding.categories",
     "tables.Pieces": "empirisk.tables.kinds.sequence",
+    "tables.Steps": "empirisk.tables.spread",
     "tables.Spelling": "empirisk.tables.kinds.sequence",
     "tables.Spread": "empirisk.tables.spread",
     "tables.Numbers": "empirisk.tables.encoding.numbers_and_texts",

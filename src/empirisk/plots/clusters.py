@@ -14,6 +14,8 @@ from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots import planes, style
 
+NAMED_CELLS = 12  # clusters that a legend can name: beyond them colours come back, and the names fill the picture
+
 
 def voronoi(
     machine: Any,
@@ -58,8 +60,9 @@ def voronoi(
     count = int(max(labels.max(), codes.max())) + 1
     axes = style.canvas(axes, style.WIDE)
     planes.paint(axes, flat, planes.cells(codes, count))
-    sizes = np.bincount(labels, minlength=count)
-    planes.scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
+    for k, size in zip(*np.unique(labels, return_counts=True), strict=True):
+        name = f"cluster {k} ({size})" if count <= NAMED_CELLS else None
+        planes.points(axes, flat.points[labels == k].T, k, name, s=26)
     mark_means(axes, means_of(machine, flat))
     return planes.finished(axes, flat, f"{type(machine).__name__}: cells of {count} clusters", held)
 

@@ -50,7 +50,7 @@ def kernels(
     --------
     >>> figure = er.plots.kernels([er.kernels.Gaussian(1.0), er.kernels.Laplacian(2.0)])
     >>> [line.get_label() for line in figure.axes[0].lines]
-    ['Gaussian()', 'Laplacian(width=2.0)']
+    ['Gaussian(1.0)', 'Laplacian(2.0)']
     """
     asked = [which] if isinstance(which, (str, Kernel)) else list(which)
     distances = np.linspace(-reach, reach, 601)

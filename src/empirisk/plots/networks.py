@@ -321,8 +321,8 @@ def network(machine: Any, *, names: Sequence[str] | None = None, axes: Axes | No
             axes.plot([layer, layer + 1], ends, color=shades[int(value > 0)], lw=width, alpha=0.7, zorder=1)
     across = np.repeat(np.arange(len(sizes)), [len(place) for place in places])
     axes.scatter(across, np.concatenate(places), s=130, color="white", edgecolors=style.INK, zorder=2)
-    for number, height in enumerate(places[0] if names is not None else []):
-        text = style.plain(names[number], style.BESIDE)
+    for name, height in zip(names or [], places[0], strict=False):
+        text = style.plain(name, style.BESIDE)
         axes.text(-0.12, height, text, ha="right", va="center", fontsize=style.SMALL)
     for name, shade in zip(("below zero", "above zero"), shades, strict=True):
         axes.plot([], [], color=shade, lw=style.WIDTH, label=name)
@@ -359,8 +359,11 @@ def _pictures(
     pictures = pictures[:MOST]
     count = len(pictures)
     new = axes is None
-    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen.
-    drawn = style.tiles(count, int(np.ceil(np.sqrt(count))), 1.5, 1.5) if new else style.panels(axes, count, style.SIZE)
+    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen. One alone is as
+    # wide as its title.
+    side = 1.5 if count > 1 else 3.0
+    across = int(np.ceil(np.sqrt(count)))
+    drawn = style.tiles(count, across, side, side) if new else style.panels(axes, count, style.SIZE)
     high = float(np.abs(pictures).max()) or 1.0
     low = -high if around_zero or pictures.min() < 0 else 0.0
     for one, picture in zip(drawn, pictures, strict=True):

@@ -1,5 +1,7 @@
 """Directions, weights and atoms: as images, and by the variance that each explains."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import ceil, isqrt, sqrt
 from typing import Any
@@ -13,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.formats import percent
-from empirisk.plots import style
+from empirisk.plots import planes, style
 
 #: What vectors a machine has, the first that it has.
 NAMES = ("components_", "coef_", "cluster_centers_", "centroids_", "means_")
@@ -192,7 +194,7 @@ def projection(
     --------
     >>> X = np.random.default_rng(0).normal(size=(20, 4))
     >>> er.plots.projection(er.PCA(2).fit(X), X).axes[0].get_xlabel()
-    'direction 1 (45 % of the variance)'
+    'direction 1 (37 % of the variance)'
     """
     if not hasattr(machine, "transform"):
         raise EmpiriskError(f"machine={type(machine).__name__} has no transform; give a projection such as er.PCA.")
@@ -204,16 +206,15 @@ def projection(
     shown = style.some(len(places))
     points = places[shown, across], shown.astype(float) if up is None else places[shown, up]
     values = None if y is None else np.asarray(y)[shown]
-    if values is None or values.dtype.kind == "f":
-        look = {"color": style.colour(0)} if values is None else {"c": values, "cmap": "viridis"}
-        drawn = axes.scatter(*points, s=24, edgecolors=style.INK, linewidths=0.4, **look)
-        if values is not None:
-            style.scale(axes, drawn, "y")
+    if values is None:
+        planes.points(axes, points, 0)
+    elif values.dtype.kind == "f":
+        drawn = axes.scatter(*points, c=values, cmap="viridis", s=24, edgecolors=style.INK, linewidths=0.4)
+        style.scale(axes, drawn, "y")
     else:
         for number, label in enumerate(np.unique(values)):
             chosen = values == label
-            look = {"color": style.colour(number), "marker": style.marker(number), "edgecolors": style.INK}
-            axes.scatter(points[0][chosen], points[1][chosen], s=24, linewidths=0.4, label=style.plain(label), **look)
+            planes.points(axes, (points[0][chosen], points[1][chosen]), number, style.plain(label))
     labels = [_direction(machine, number) for number in (across, up) if number is not None]
     return style.finished(axes, f"{type(machine).__name__}: the rows", *[*labels, "row"][:2])
 

@@ -18,7 +18,7 @@ from empirisk.explain.contributions import contributions
 from empirisk.tables.history import STEPS, History
 from empirisk.tables.kinds.date import DAY
 from empirisk.tables.reading.frames import as_frame
-from empirisk.tables.spread import Spread, ends
+from empirisk.tables.spread import Spread, Steps, ends
 from empirisk.tables.understanding.column import Column
 from empirisk.tables.understanding.profile import Profile, unusual
 from empirisk.tables.understanding.schema import Schema
@@ -44,7 +44,7 @@ class TableModel:
     residuals : array, optional
         For numbers, what the truth was above the prediction in rows that the model had not seen, divided by the size
         of the error that was to be expected, sorted.
-    spread : Spread, optional
+    spread : Spread or Steps, optional
         What gives that size; without one it is 1 for all rows.
     limits : (low, high), optional
         The least and the largest number that the target has had: no interval reaches beyond.
@@ -80,7 +80,7 @@ class TableModel:
         target=state.part(Target),
         scores=state.mapping(state.anything()),
         residuals=state.optional(state.maybe(state.array("f8", None))),
-        spread=state.optional(state.maybe(state.part(Spread))),
+        spread=state.optional(state.maybe(state.part(has="sizes"))),
         threshold=state.optional(state.maybe(state.several(state.number(0.0, 1.0), 2))),
         limits=state.optional(state.maybe(state.several(state.number(finite=False), 2))),
         passed=state.optional(state.maybe(state.array("u2", None))),
@@ -97,7 +97,7 @@ class TableModel:
     residuals: NDArray[np.float64] | None = None
     profile: Profile = field(default_factory=dict)
     passed: NDArray[np.uint16] | None = None
-    spread: Spread | None = None
+    spread: Spread | Steps | None = None
     limits: tuple[float, float] | None = None
     threshold: tuple[int, float] | None = None
     history: History | None = None

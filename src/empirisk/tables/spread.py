@@ -1,5 +1,6 @@
 """How far predictions of numbers are off, row by row: intervals that are wide where the model errs much."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,12 +49,38 @@ class Spread:
         return np.maximum(self.forest.predict(_inputs(X, predicted, self.columns)), self.least)
 
 
+def _wrong_levels(its: Mapping[str, Any]) -> str | None:
+    return None if len(its["levels"]) == len(its["cuts"]) + 1 else "levels has not one number for each part"
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The size of the error to expect by the prediction alone, where there was no time to learn more.
+
+    Attributes
+    ----------
+    cuts : array
+        Between the parts of the predictions.
+    levels : array
+        The mean absolute error of each part.
+    """
+
+    _state = state.State(_wrong_levels, cuts=state.array("f8", None), levels=state.array("f8", None, low=0))
+
+    cuts: Array
+    levels: Array
+
+    def sizes(self, X: Any, predicted: Array) -> Array:
+        """The size of the error to expect of each row with its prediction."""
+        return self.levels[np.searchsorted(self.cuts, predicted, side="right")]
+
+
 class Errors(NamedTuple):
     """Errors of predictions for rows that the model had not seen, in units of the size to expect.
 
     Attributes
     ----------
-    spread : Spread or None
+    spread : Spread, Steps or None
         What gives that size for new rows; None where it is 1 for all.
     sizes : array
         The size of each row, by a spread that had not seen it.
@@ -63,7 +90,7 @@ class Errors(NamedTuple):
         The predictions.
     """
 
-    spread: Spread | None
+    spread: Spread | Steps | None
     sizes: Array
     scaled: Array
     predicted: Array
@@ -72,6 +99,28 @@ class Errors(NamedTuple):
     def alike(cls, predicted: Array, truth: Array) -> "Errors":
         """Errors of one size to be expected everywhere."""
         return cls(None, np.ones(len(truth)), truth - predicted, predicted)
+
+    @classmethod
+    def by_prediction(cls, predicted: Array, truth: Array) -> "Errors":
+        """Errors whose size to expect is that of the other rows with predictions like that, which takes no time.
+
+        >>> x = np.linspace(1, 10, 400)
+        >>> found = Errors.by_prediction(x, x + x * np.tile([-1.0, 1.0], 200))
+        >>> found.spread.sizes(None, np.array([1.0, 9.9])).round(1)
+        array([1.4, 9.6])
+        """
+        errors = np.abs(truth - predicted)
+        parts = min(2 * PARTS, len(errors) // PART_ROWS)
+        if parts < 2 or not errors.any():
+            return cls.alike(predicted, truth)
+        cuts = np.unique(np.quantile(predicted, np.arange(1, parts) / parts))
+        place = np.searchsorted(cuts, predicted, side="right")
+        counts = np.bincount(place, minlength=len(cuts) + 1)
+        sums, least = np.bincount(place, errors, len(cuts) + 1), LEAST_SHARE * float(errors.mean())
+        # No row has a say in the size that is expected of itself.
+        sizes = np.maximum((sums[place] - errors) / np.maximum(counts[place] - 1, 1), least)
+        steps = Steps(cuts, np.maximum(sums / np.maximum(counts, 1), least))
+        return cls(steps, sizes, (truth - predicted) / sizes, predicted)
 
 
 def learn_spread(X: Any, predicted: Array, truth: Array, seed: int = 0) -> Errors:

@@ -454,8 +454,8 @@ class ForestRegressor(OutOfBagNumbers, RegressorMixin, MultiOutputMixin, Forest)
     Parameters
     ----------
     n_estimators, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
-min_impurity_decrease, bootstrap, max_samples, oob_score, max_bins, categorical_features, max_time, n_jobs, warm_start, \
-random_state
+min_impurity_decrease, bootstrap, max_samples, oob_score, max_bins, categorical_features, max_time, n_jobs, \
+warm_start, random_state
         As for `ForestClassifier`. Splits reduce the squared error.
     max_features : int, float, "sqrt", "log2" or None
         Columns that each split looks at, a third of them unless said otherwise.

@@ -25,11 +25,13 @@ from sklearn.preprocessing import (
 
 from empirisk.exports.families.maps import monomials
 from empirisk.exports.registry import Answers, answers, refused, transformed, write_answers
-from empirisk.exports.tensor import Symbolic, constant, expit
+from empirisk.exports.tensor import Symbolic, constant, expit, softmax
 from empirisk.maps.recipes import BoxCox, Logarithm
 
 #: Steps of a pipeline that stand for none.
 NO_STEP = (None, "passthrough")
+#: What is added to probabilities, which may be zero, before their logarithm is taken.
+NO_CHANCE = 1e-12
 
 
 @write_answers.register
@@ -184,6 +186,8 @@ def _(model: CalibratedClassifierCV, x: Any) -> Answers:
 def _calibrated(one: Any, x: Any) -> Symbolic:
     """The probabilities of a machine whose scores go through a curve for each class."""
     told = answers(one.estimator, x)
+    if one.method == "temperature":
+        return _tempered(one.calibrators[0], told)
     scores = told["decision_function"] if "decision_function" in told else told["predict_proba"]
     if scores.ndim == 2 and scores.shape[1] == 2 and len(one.classes) == 2:
         scores = scores[:, 1]
@@ -196,6 +200,16 @@ def _calibrated(one: Any, x: Any) -> Symbolic:
     p = np.column_stack(curves)
     total = p.sum(axis=1, keepdims=True)
     return np.where(total == 0, 1.0 / len(one.classes), p / np.where(total == 0, 1.0, total))
+
+
+def _tempered(curve: Any, told: Answers) -> Symbolic:
+    """The softmax of scores, or of the logarithms of probabilities, over a temperature."""
+    if "decision_function" in told:
+        scores = told["decision_function"]
+        scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    else:
+        scores = np.log(told["predict_proba"] + NO_CHANCE)
+    return softmax(scores * float(curve.beta_), 1)
 
 
 def _curve(curve: Any, scores: Symbolic) -> Symbolic:

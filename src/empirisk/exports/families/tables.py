@@ -21,7 +21,7 @@ def _(model: TableModel, x: Any) -> Answers:
     found = answers(model.pipeline, x)
     if model.threshold is None:
         return found
-    named = named_from(constant(model.classes), found["predict_proba"], *model.threshold)  # type: ignore[arg-type]
+    named = named_from(constant(model.classes), found["predict_proba"], *model.threshold)
     return found | {"predict": named}
 
 

@@ -54,7 +54,7 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
     errors = None
     if found.classes is None:
         errors = sections.optional_section("the spread of errors", lambda: _errors(found, pipeline, tested, seed))
-        errors = errors or Errors.alike(tested.predictions, tested.truth)
+        errors = errors or Errors.by_prediction(tested.predictions, tested.truth)
     ahead = found.history and sections.optional_section("forecasts", lambda: backtest(found, pipeline))
     final = (
         sections.optional_section("the refit on all rows", lambda: refit_on_all(found, best))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, LocalTerms
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.rowspace import RowVector
@@ -37,6 +38,8 @@ ROUGH = 1e-4
 LEAST_ROOT, LOST = 1e-7, 1e-12
 #: The gap of the model's solution: it is small, so that the last digits cost nothing.
 MODEL_TOL = 1e-13
+#: The same where the penalty is not curved: the gap of the fit is then as large as the error of the gradient.
+FLAT_MODEL_TOL = 1e-20
 #: The share of the promised decrease that a step must bring; halvings until it is given up.
 ARMIJO, HALVINGS = 1e-4, 25
 #: A smaller share of the objective is rounding; steps of that size in a row until nothing helps any more.
@@ -45,6 +48,8 @@ ROUNDING, STALL_STEPS = 1e-14, 2
 SHARPER, STEPS_A_ROUND = 8.0, 12
 #: The first tau after a sample has been solved, as a share of a typical residual.
 AFTER_SAMPLE = 0.05
+#: Shares of the most curvature that are added where the curvature found promises nothing.
+DAMPING = (1e-6, 1e-3, 1.0)
 #: The step, in units of tau, with which a prox is differentiated.
 DIFFERENCE = 1e-3
 
@@ -91,6 +96,15 @@ class EnvelopeModel:
         envelope = loss.value(y, near) + 0.5 * tau * (v**2 - centre**2)
         off = 0.5 * tau * (v - centre) ** 2
         return (v,), np.array([s @ envelope, s @ loss.value(y, f), s @ off]), s * v, s * curvatures
+
+
+@dataclass(frozen=True)
+class UnitCurvature:
+    """Curvature 1 for a row of scale 1, and nothing else."""
+
+    def __call__(self, f: Array, s: Array) -> LocalTerms:
+        """At predictions f of rows with scales s."""
+        return (), np.zeros(3), np.zeros_like(s), s
 
 
 @dataclass(frozen=True)
@@ -217,10 +231,10 @@ class ProximalNewtonCourse:
         problem, watch = self.problem, self.watch
         centre, w, b, stalled, lowest = problem.rowspace.constant(0.0), self.start.w, self.start.b, 0, np.inf
         while True:
-            self.model = EnvelopeModel(problem.loss, tau)
+            self.model, self.tau = EnvelopeModel(problem.loss, tau), tau
             self.vectors = (problem.scale, problem.y, centre)
             place = self._round(self.at(w, b))
-            left = self.direction(place).promised + place.off
+            left = self.damped(place).promised + place.off
             goal = watch.tol * problem.magnitude(place.primal)
             point = self.point(place)
             if left <= 10 * goal and self.proofs(point):
@@ -238,13 +252,14 @@ class ProximalNewtonCourse:
     def _round(self, place: ProximalPoint) -> ProximalPoint:
         """Steps with one envelope, until what is left to gain is small beside what it rounds off."""
         for _ in range(STEPS_A_ROUND):
-            step = self.direction(place)
             goal = max(0.02 * self.watch.tol * self.problem.magnitude(place.primal), 0.01 * place.off)
-            before = place.value
-            if step.promised <= goal:
+            step, before = self.damped(place), place.value
+            last = step.promised <= goal
+            if last and (self.problem.penalty.smooth or not step.promised > 0):
                 break
             place = self.moved(place, step)
-            if self.watch(self.point(place), objective=place.primal) or before - place.value <= ROUNDING * abs(before):
+            stops = self.watch(self.point(place), objective=place.primal)
+            if last or stops or before - place.value <= ROUNDING * abs(before):
                 break
         return place
 
@@ -280,10 +295,32 @@ class ProximalNewtonCourse:
                 break
         return place
 
-    def direction(self, place: ProximalPoint) -> ProximalDirection:
-        """To the minimum of the quadratic model plus the penalty; the intercepts, which are free, are eliminated."""
+    def damped(self, place: ProximalPoint) -> ProximalDirection:
+        """The direction of an envelope: the rows may all have no curvature, and the model then no minimum.
+
+        Where it promises nothing, the most curvature that rows may have is added to it, little at first: with all of
+        it a step falls short, and promises nothing at the minimum alone.
+        """
+        step = self.direction(place)
+        for share in () if self.problem.classes else DAMPING:
+            if step.promised > 0:
+                break
+            step = self.direction(place, share * self.most_curved / self.tau)
+        return step
+
+    @lazy
+    def most_curved(self) -> Array:
+        """The Hessian where every row has curvature 1."""
+        design, (w, b) = self.problem.design, (self.start.w, self.start.b)
+        return design.local_sums(w, b, UnitCurvature(), self.problem.scale)[1][3]
+
+    def direction(self, place: ProximalPoint, more: Array | float = 0.0) -> ProximalDirection:
+        """To the minimum of the quadratic model plus the penalty; the intercepts, which are free, are eliminated.
+
+        ``more`` is added to the Hessian.
+        """
         size, outputs = place.w.size, max(self.problem.classes, 1)
-        hessian = place.hessian.reshape(size + outputs, size + outputs)
+        hessian = (place.hessian + more).reshape(size + outputs, size + outputs)
         gradient, constant = place.gradient.ravel(), place.constant.reshape(outputs)
         columns, cross, corner = hessian[:size, :size], hessian[:size, size:], hessian[size:, size:]
         eliminated = np.zeros((outputs, size + 1))
@@ -318,5 +355,6 @@ class ProximalNewtonCourse:
         ones = np.ones(len(rows))
         model = Problem(Squared(), penalty, 0.5, DenseDesign(rows), targets, ones, intercept=False)
         chosen, _ = choose(model)
-        inner = Watch(tol=MODEL_TOL, max_iter=chosen.limit(model), deadline=self.watch.deadline)
+        tol = MODEL_TOL if penalty.l2 > 0 else FLAT_MODEL_TOL
+        inner = Watch(tol=tol, max_iter=chosen.limit(model), deadline=self.watch.deadline)
         return chosen.solve(model, inner, Point(w.ravel())).w - w.ravel()

@@ -143,7 +143,9 @@ class Number(Ordered):
         return column.written(middle // 60 * 60) if lasts else float(f"{middle:.{DIGITS}g}")
 
     def as_json(self, value: Any) -> Any:
-        if value is None or (value == round(value) and abs(value) < SHARED):
+        if value is None or not np.isfinite(value):
+            return None  # as what learns from it takes it
+        if value == round(value) and abs(value) < SHARED:
             return value
         return float(f"{value:.{ROUNDED}g}")
 
