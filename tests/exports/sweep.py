@@ -16,6 +16,7 @@ import empirisk as er
 from empirisk import kernels, maps
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.league.candidates.everyone import CLASSIFIERS, REGRESSORS, Size
+from empirisk.league.rows.split import CODES, NUMBERS
 from tests.exports.cases import NETWORKS
 from tests.exports.tables import ALL, HOSTILE, TABLE, model_of
 
@@ -181,10 +182,11 @@ def of_a_table(random):
     target = "spam" if classes else "price"
     if random.random() < 0.6:
         size = Size(rows, 40, 10.0, 2 if classes else 0, False, int(random.integers(100)), unit=50.0)
-        playing = [one for one in (CLASSIFIERS if classes else REGRESSORS) if not (one.votes or one.name == "network")]
+        playing = [one for one in (CLASSIFIERS if classes else REGRESSORS) if one.encoding in (NUMBERS, CODES)]
+        playing = [one for one in playing if not (one.votes or one.name == "network")]
         candidate = random.choice(playing)
         machines = candidate.machines(size)
-        machine, trees = clone(machines[random.integers(len(machines))]), candidate.codes
+        machine, trees = clone(machines[random.integers(len(machines))]), candidate.encoding == CODES
     else:
         machine, trees = (_classifier if classes else _regressor)(random, 4, wide=True), False
     model = model_of(machine, target, columns, table, trees)

@@ -213,16 +213,14 @@ def Tanh(x):
     return np.tanh(x)
 
 
-def TfIdfVectorizer(
-    x, mode, min_gram_length, max_gram_length, max_skip_count, ngram_counts, ngram_indexes, pool_strings
-):
+def TfIdfVectorizer(x, *, ngram_counts, ngram_indexes, pool_strings, **limits):
     """How often each group of the pool is among the neighbours in a row; groups of a length stand together."""
     groups, ends = [], [*ngram_counts[1:], len(pool_strings)]
     for size, (start, end) in enumerate(zip(ngram_counts, ends), 1):  # noqa: B905
         groups += [tuple(pool_strings[k : k + size]) for k in range(start, end, size)]
     place, found = dict(zip(groups, ngram_indexes)), np.zeros((len(x), len(groups)))  # noqa: B905
     for row, items in enumerate(x.tolist()):
-        for size in range(min_gram_length, max_gram_length + 1):
+        for size in range(1, len(ngram_counts) + 1):
             for group in zip(*(items[k:] for k in range(size))):  # noqa: B905
                 if group in place:
                     found[row, place[group]] += 1

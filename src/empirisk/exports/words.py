@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from empirisk.exports import texts
 from empirisk.exports.tensor import Symbolic, apply, constant
 
 #: A number as a table writes it without signs of money and the like.
@@ -113,6 +112,8 @@ def _literal(word: str) -> str:
 
 def weights_of_text(x: Symbolic, block: Any) -> Symbolic:
     """The weights of the words and of the groups of letters in a text; see `empirisk.tables.encoding`."""
+    from empirisk.exports import texts  # which asks for the tables' packages
+
     found = [np.zeros((1, 0)) * lookup(x, {}, 0.0)]
     if block.vectorizer is not None:
         found.append(texts.weights_of_words(x, block.vectorizer))
@@ -123,6 +124,8 @@ def weights_of_text(x: Symbolic, block: Any) -> Symbolic:
 
 def weights_of_sequence(x: Symbolic, markers: Sequence[str], block: Any) -> Symbolic:
     """The letters at places and the pieces of a sequence, which stands for a missing one if it is a marker."""
+    from empirisk.exports import texts
+
     return texts.weights_of_pieces(without(texts.without_blanks_around(x), markers), block)
 
 

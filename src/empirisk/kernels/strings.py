@@ -165,7 +165,9 @@ class Spelled(Wrapper):
            [2., 2.]])
     """
 
-    takes = "vectors"
+    @property
+    def takes(self) -> str:
+        return "vectors"
 
     def check(self):
         self.child("kernel").check()
