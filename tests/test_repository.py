@@ -39,7 +39,7 @@ def test_import_loads_nothing_heavy():
 
 
 #: Public names that work with tables or networks, and so load the libraries of those.
-HEAVY = {"learn", "Network", "nets", "tables"}
+HEAVY = {"learn", "score", "Network", "nets", "tables"}
 
 
 def test_names_load_no_library_that_their_work_does_without():
@@ -163,6 +163,12 @@ def test_every_module_may_be_the_first_that_is_imported():
         modules[".".join(parts).removesuffix(".__init__")] = steps(ast.parse(file.read_text()).body)
     met = {module: circles_from(module, modules) for module in modules}
     assert {module: missing for module, missing in met.items() if missing} == {}
+
+
+def test_per_cent_is_written_one_way():
+    """By `formats.percent`, as in 32.8 %: two ways stood in one sentence."""
+    found = [str(file) for file in (ROOT / "src").rglob("*.py") if re.search(r":[,+]?(\.\d)?%[}\"]", file.read_text())]
+    assert found == []
 
 
 # --- text and types -------------------------------------------------------------------------------------------------
