@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 # %%
 # The solution lies in the span of the rows
@@ -89,9 +90,7 @@ assert np.array_equal(machine.predict(x[:, None]), sign)
 er.plots.stems(machine, x[:, None], sign)
 
 # %%
-# Every stem is a dual variable: a row with a stem of length zero could be dropped. In the playground of :doc:`the
-# studio </studio>`, choose features *kernel* and the solver *dual_ascent*, and press play: its passes are shown one
-# by one, with primal and dual objective.
+# Every stem is a dual variable: a row with a stem of length zero could be dropped.
 #
 # Rows at random: doubly stochastic steps
 # ---------------------------------------
@@ -122,6 +121,12 @@ er.plots.history(drawn)
 # are separated as well as by the exact machine, and the objective is still above its minimum. That is the usual
 # bargain.
 #
+# In the playground of :doc:`the studio </studio>` the passes of dual ascent over these points are played one by one,
+# with primal and dual objective.
+
+link(M, side, features="kernel", kernel="Gaussian(0.5)", solver="dual_ascent")
+
+# %%
 # A few landmarks: the Nystrom map
 # --------------------------------
 # Choose m landmark rows, write their Gram matrix as U L U', and let

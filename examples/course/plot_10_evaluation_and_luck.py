@@ -15,6 +15,7 @@ too rich. It ends with classes of which one is rare, where the share of errors i
 import numpy as np
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(10)
 
@@ -203,7 +204,10 @@ er.plots.slider(with_width, width=[0.05, 0.15, 0.5, 1.5, 5.0, 15.0])
 # In the playground of :doc:`the studio </studio>`, take the data *moons*, features *kernel*, and write
 # ``Gaussian(0.15)``, ``Gaussian(0.5)``, ``Gaussian(5)``: with some points held out, both errors and their intervals
 # move as you type.
-#
+
+link(moons, label, features="kernel", kernel="Gaussian(0.5)", C=10.0)
+
+# %%
 # The *validation curve* shows the same as numbers: cross-validated scores against the width, beside the scores on the
 # training rows. On the left the two part: overfitting. On the right both fall: underfitting.
 

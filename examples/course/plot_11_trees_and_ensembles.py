@@ -14,6 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(3)
 
@@ -146,7 +147,10 @@ assert max(changes) > 0.03  # one label in a hundred changes more than three ans
 # %%
 # In the playground of :doc:`the studio </studio>`, choose *Tree* and drag a single point: the regions jump. *Forest*
 # and *Boosting* hardly move.
-#
+
+link(4 * points - 2, y, family="tree", depth=4)
+
+# %%
 # Averages have a smaller variance
 # --------------------------------
 # The mean of B numbers of variance :math:`s^2` that are correlated by :math:`\rho` has the variance

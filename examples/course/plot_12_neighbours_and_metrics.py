@@ -13,6 +13,7 @@ lets the data say what near means, by a learned metric
 import numpy as np
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(5)
 
@@ -40,7 +41,10 @@ er.plots.slider(lambda k: er.plots.regions(er.KNNClassifier(k).fit(X, y), X, y, 
 # %%
 # In the playground of :doc:`the studio </studio>`, choose *Neighbours*, raise *Noise*, and look for the k at which the
 # held-out error is least.
-#
+
+link(4 * X - 2, y, family="neighbours", k=5)
+
+# %%
 # Small k follows every row: it overfits. Large k averages over rows that are no longer near: it underfits, and with k
 # = n it says the most frequent class everywhere.
 #

@@ -14,6 +14,7 @@ the groups mean something is for those who know the data.
 import numpy as np
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(8)
 
@@ -69,7 +70,10 @@ er.plots.slider(lambda k: er.plots.voronoi(er.KMeans(k, random_state=0).fit(mice
 # %%
 # In the playground of :doc:`the studio </studio>`, *k-means* plays its half-steps, *Mixture of Gaussians* its rounds,
 # and *Hierarchical* its merges, on points that you can drag.
-#
+
+link(mice, machine.labels_, task="clusters", family="kmeans", count=3)
+
+# %%
 # Behind a kernel
 # ---------------
 # Straight borders cannot part a ring from what it surrounds. Behind a map they can. The means live in the feature

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import empirisk as er
+from empirisk.studio.playground.address import link
 
 rng = np.random.default_rng(0)
 
@@ -86,7 +87,10 @@ er.plots.slider(lambda width: er.plots.regions(machines[width], cloud, label), w
 # %%
 # In the playground of :doc:`the studio </studio>`, take the data *XOR*, features *network*, layers ``1``, ``2`` or
 # ``4``, and press play: the border is shown after every few epochs.
-#
+
+link(cloud, label, loss="logistic", features="network", layers="4", C=10.0)
+
+# %%
 # What each hidden unit sees is a half-plane with a soft edge; the last layer adds them.
 
 er.plots.hidden_units(machines[4], cloud, label)

@@ -420,3 +420,15 @@ def test_sparse_rows_far_from_zero_have_the_clusters_of_dense_ones(batch_size):
     dense = er.KMeans(6, batch_size=batch_size, random_state=0).fit(far)
     thin = er.KMeans(6, batch_size=batch_size, random_state=0).fit(sparse.csr_array(far))
     np.testing.assert_allclose(thin.inertia_, dense.inertia_, rtol=1e-6)
+
+
+def test_fewer_distinct_rows_than_clusters_are_refused_by_every_start_and_form():
+    """Batches of rows in a box, or split, left clusters without a row where all other fits were refused."""
+    X = np.eye(2)[np.arange(20) % 2] * [1.37, 0.73]
+    for rows in (X, sparse.csr_matrix(X), np.asfortranarray(X)):
+        for init in ("k-means++", "random", "box", "splitting", "assignment"):
+            for batch_size in (None, 5):
+                machine = er.KMeans(3, init=init, batch_size=batch_size, n_init=1, random_state=0)
+                with pytest.raises(EmpiriskError, match="n_clusters=3 exceeds the 2 distinct rows"):
+                    machine.fit(rows)
+                assert not hasattr(machine, "labels_")

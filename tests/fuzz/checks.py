@@ -63,8 +63,14 @@ ESSENCES: dict[type, Essence] = {
 }
 #: Components of the rows that are fuzzed, those of the maps of them included.
 NO_VARIANCE = np.zeros(512)
-#: The share of all weight with which a row has a say in directions, which are known to half of the digits.
+#: The share of all weight with which a row has a say in directions behind features.
 COUNTING = 1e-8
+#: The share of all weight that rounding of sums of squares may take.
+LIGHT = 1e-12
+#: The share of all variance along a direction that its rounding may take.
+VARYING = 1e-14
+#: The share of its square that is rounding of the place of a row.
+PLACED = 1e-24
 #: What a hard margin may miss in a row.
 SEPARATED = 1e-6
 #: Rounding of sums of squares, with digits to spare.
@@ -278,13 +284,28 @@ def _squares(case: Case, machine: Any) -> float:
     return max(float(np.max(np.sum(X * X, axis=1))), float(lost @ lost) / DIGITS)
 
 
+def _rows_that_count(case: Case, machine: Any) -> np.ndarray:
+    """The rows that have a say in the directions of a PCA.
+
+    Others may lie off those along which the rest varies, where the density is zero: rows of hardly any weight, and
+    those whose weighted square off the directions is below the rounding of the sum of all.
+    """
+    weights = np.asarray(case.weights, dtype=float)
+    if case.machine.features is not None:
+        return weights > COUNTING * weights.sum()
+    moved = data.plain(case.X).astype(float) - machine.mean_
+    varying = machine.explained_variance_ > VARYING * np.max(machine.explained_variance_, initial=0)
+    directions = machine.components_[varying]
+    off = moved - moved @ directions.T @ directions
+    squares, left = (np.sum(part * part, axis=1) for part in (moved, off))
+    counts = weights * left > VARYING * np.sum(weights * squares)
+    return (weights > LIGHT * weights.sum()) & (counts | (left <= PLACED * squares))
+
+
 def _is_finite(case: Case, outcome: Outcome) -> Iterator[Finding]:
     answers = _answers(outcome.machine, case.X)
     if isinstance(outcome.machine, er.PCA) and case.weights is not None:
-        # Rows that did not count, or less than the rounding of sums of squares, may lie off the directions along which
-        # the others vary: their density is zero.
-        weights = np.asarray(case.weights, dtype=float)
-        answers = answers[weights > COUNTING * weights.sum()]
+        answers = answers[_rows_that_count(case, outcome.machine)]
     if answers.dtype.kind == "f" and not np.all(np.isfinite(answers)):
         yield "not finite", f"answers such as {answers[~np.isfinite(answers)].flat[0]}"
     for name in ("coef_", "intercept_", "dual_coef_"):
@@ -482,9 +503,9 @@ def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     refused = not other.fitted and _is_sentence(other.error) and ("parse" in words or "csr" in words) and not was_thin
     # Single precision is kept for dense rows alone where a map goes through trigonometric functions.
     # Trigonometric functions of large numbers know no digit of what their rounding moves by a period.
-    # Whole numbers are as far from several centres: the rounding of distances, which sparse rows take from products,
-    # decides for one of them, and so between local minima.
-    tied = isinstance(case.machine, er.KMeans) and np.array_equal(X, np.rint(X.astype(float)))
+    # Rows of zeros and ones are as far from several centres: the rounding of distances, which sparse rows take from
+    # products, decides for one of them, and so between local minima. With a little noise both forms agree.
+    tied = isinstance(case.machine, er.KMeans) and np.array_equal(X, X.astype(bool))
     if not (_learns_from_rows(case) or refused or _waves(case.machine) or tied) and X.dtype != np.float32:
         yield from _objective_is_that_of(replace(case, X=thin), outcome, other, "format", _decided(case, outcome))
 

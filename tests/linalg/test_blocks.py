@@ -5,7 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from empirisk.linalg.blocks import BLOCK_BYTES, GROUPS, LARGEST_BLOCK, blocks, groups, over_rows, stable_order, sum_over_rows
+from empirisk.linalg.blocks import (
+    BLOCK_BYTES,
+    GROUPS,
+    LARGEST_BLOCK,
+    blocks,
+    groups,
+    over_rows,
+    stable_order,
+    sum_over_rows,
+)
 from empirisk.settings import config
 
 

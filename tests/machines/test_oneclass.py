@@ -1,9 +1,12 @@
 """The one-class machine against a general solver, libsvm, and its own promises about nu."""
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import OneClassSVM as LibsvmOneClass
 
 import empirisk as er
@@ -102,3 +105,15 @@ def test_features_that_do_not_fit_are_named():
     many = np.random.default_rng(0).normal(size=(5000, 3))
     with er.config(memory="2MB"), pytest.raises(er.errors.TooLarge, match="features of 5000 rows"):
         er.OneClassSVM(features=er.maps.Nystrom(er.kernels.Gaussian(), rank=100)).fit(many)
+
+
+def test_squares_that_rounding_puts_below_zero_warn_of_nothing():
+    """Behind a centred kernel of numbers far from zero the square of a sample may be rounding."""
+    kernel = er.kernels.Centred(er.kernels.Anova(er.kernels.Polynomial(), order=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for seed in (11, 13):
+            random = np.random.default_rng(seed)
+            X = random.normal(size=(5, 2)) + 10.0 ** random.integers(3, 9)
+            er.OneClassSVM(1.0, features=kernel).fit(X, sample_weight=random.integers(1, 4, 5))

@@ -341,7 +341,7 @@ class DenseRows:
         # Counted, not weighed: what was added and taken away again may leave a rest.
         counts = np.zeros((len(self.shares), len(self.centres)), np.int64)
         parallel_map(lambda share: count_labels(self.labels, self.shares[share], counts[share]), range(len(counts)))
-        self.filled = counts.any(axis=0)
+        self.filled = counts.sum(axis=0) > 0
         self.totals = np.where(self.filled, sums[:, -1], 0.0)
         means = sums[:, :-1] / np.where(self.filled, sums[:, -1], 1.0)[:, None]
         self.centres = np.where(self.filled[:, None], means, self.centres)

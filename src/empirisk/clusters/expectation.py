@@ -269,7 +269,8 @@ class Moments:
         def cell(k: int) -> tuple[float, Array, Array]:
             inside = labels == k
             total = self.weights[inside].sum()
-            return max(total, 1.0), *(self._scatter(inside) if total > 0 else (centres[k], everything()))
+            mean, scatter = self._scatter(inside) if total > 0 else (centres[k], everything())
+            return max(total, 1.0), mean, scatter
 
         totals, means, scatters = zip(*parallel_map(cell, range(len(centres))), strict=True)
         return self._made(np.array(totals), np.array(means), list(scatters))

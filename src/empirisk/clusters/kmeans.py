@@ -23,6 +23,7 @@ from empirisk.clusters.lloyd import (
     LloydRun,
     TooFew,
     best_run,
+    distinct_rows,
     draw_rows,
     fill_empty,
     random_labels,
@@ -222,6 +223,8 @@ class KMeans(
             starts = self._starts(design.shape[1], along, deadline, last)
             if self.batch_size is not None:
                 self._fit_batches(design, weights, order, starts, deadline, watch)
+                if len(np.unique(self.labels_[counting])) < self.n_clusters:
+                    distinct_rows(along[order], self.n_clusters)  # refuses fewer: no batch could fill its cluster
             else:
                 try:
                     self._fit_rounds(design, weights, order, starts, deadline, watch)

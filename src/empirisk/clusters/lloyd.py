@@ -234,17 +234,22 @@ def _draw(rows: Any, amounts: Array, shares: Array | None, luck: Array) -> NDArr
     return np.array(found)
 
 
-def random_labels(keys: Array, clusters: int, random: np.random.Generator) -> NDArray[np.int32]:
-    """A cluster drawn for every row, as evenly as can be; equal rows, which stand together, get the same.
+def distinct_rows(keys: Array, clusters: int) -> NDArray[np.intp]:
+    """The number of every row among those that differ, of which there must be as many as clusters.
 
     ``keys`` increase, and are equal for equal rows up to rounding.
     """
     steps = np.diff(keys, prepend=-np.inf) > EQUAL_KEYS * np.abs(keys).max(initial=0.0)
     numbers = np.cumsum(steps) - 1
-    distinct = int(numbers[-1]) + 1
-    if distinct < clusters:
-        raise TooFew(clusters, distinct)
-    return random.permutation(np.arange(distinct) % clusters)[numbers].astype(np.int32)
+    if numbers[-1] + 1 < clusters:
+        raise TooFew(clusters, int(numbers[-1]) + 1)
+    return numbers
+
+
+def random_labels(keys: Array, clusters: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """A cluster drawn for every row, as evenly as can be; equal rows, which stand together, get the same."""
+    numbers = distinct_rows(keys, clusters)
+    return random.permutation(np.arange(numbers[-1] + 1) % clusters)[numbers].astype(np.int32)
 
 
 def split(rows: Any, clusters: int) -> None:

@@ -38,7 +38,7 @@ from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows, stable_order
-from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.design import DenseDesign, Design, design_of
 from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
 from empirisk.validation import validate_data
@@ -197,7 +197,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
             raise TooFew(self.n_components, len(rows), "n_components")
-        design = design_of(np.ascontiguousarray(rows))
+        design = DenseDesign(np.ascontiguousarray(rows))
         order = stable_order(keys(design))
         moments = Moments(design.rows(order).X, weights[order], self.covariance_type, self.reg_covar)
         if last is not None and last.means.shape[1] != rows.shape[1]:

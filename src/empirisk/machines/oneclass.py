@@ -167,7 +167,7 @@ def _behind_a_kernel(design: Any) -> Design:
 
 def _slack(problem: Problem, point: Point) -> float:
     """How far below rho a row that supports the boundary may be by inaccuracy and rounding."""
-    scores, lengths = problem.design.dot(point.w), np.sqrt(problem.design.squared_rows())
+    scores, lengths = problem.design.dot(point.w), np.sqrt(np.maximum(problem.design.squared_rows(), 0.0))
     # The terms of a score, which cancel where the best w is zero.
     terms = float(np.abs(point.w) @ lengths * lengths.max())
     rounding = ROUNDING * (max(float(np.abs(scores).max()), terms) + abs(float(point.b)))

@@ -14,7 +14,6 @@ from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots import planes, style
 
-
 NAMED_CELLS = 12  # clusters that a legend can name: beyond them colours come back, and the names fill the picture
 
 

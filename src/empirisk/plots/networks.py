@@ -359,8 +359,8 @@ def _pictures(
     pictures = pictures[:MOST]
     count = len(pictures)
     new = axes is None
-    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen. One alone is as wide
-    # as its title.
+    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen. One alone is as
+    # wide as its title.
     side = 1.5 if count > 1 else 3.0
     across = int(np.ceil(np.sqrt(count)))
     drawn = style.tiles(count, across, side, side) if new else style.panels(axes, count, style.SIZE)

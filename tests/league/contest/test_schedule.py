@@ -223,6 +223,28 @@ def test_who_must_be_compiled_first_plays_when_the_leaders_have_played_all_rows(
     assert winner(list(done.results.values())).name == "svm"
 
 
+def test_settings_that_take_turns_on_the_first_fold_do_not_use_up_the_time(monkeypatch):
+    """Of 10, 11 and 13 the first two go on, and 11 is the best; of 11, 12 and 10 it is the first that does not."""
+    first, later = {10: 0.83, 11: 0.80, 12: 0.84, 13: 0.7}, {10: 0.8, 11: 0.85, 12: 0.7, 13: 0.7}
+    around = {10: (11, 13), 11: (12, 10)}
+    monkeypatch.setattr(Kinds, "of", lambda self, kind, folds: [Setting(kind, 10)])
+    changed = lambda self, setting: [Setting(setting.kind, number) for number in around.get(setting.number, ())]  # noqa: E731
+    monkeypatch.setattr(Kinds, "around", changed)
+    calls = []
+
+    class Turns(Simulation):
+        def outcome(self, play):
+            calls.append(play)
+            assert len(calls) < 1000  # what was played before takes no time
+            found = super().outcome(play)
+            known = (later if play.fold else first)[play.setting.number] if play.result.place else 0.1
+            return replace(found, score=known) if found.state == "played" else found
+
+    done = Turns([BASELINE, Kind("logistic", 0.6, 0.1, 1)], limit=100).run()
+    assert done.results["logistic"].machine.number == 11
+    assert done.results["logistic"].state == "done"
+
+
 def test_a_large_table_keeps_one_setting_after_the_first_fold(monkeypatch):
     monkeypatch.setattr(Kinds, "large", True)
     done = Simulation(FIVE).run()

@@ -366,9 +366,13 @@ class Schedule:
                 self._begin_turn(MAX_WAITING)
                 if changed:
                     yield from self._turn(result, [result.machine, *changed], folds)
-                if self.results[leader.name].state == "out":  # a change that cannot be fitted is no reason to go
+                found = self.results[leader.name]
+                # A change that cannot be fitted is no reason to go; and of settings that take turns in being best on
+                # the first fold, the better one on all of them stays.
+                if found.state == "out" or len(found.scores) < len(result.scores) or found.mean <= result.mean:
                     self._announce(result)
-                result = self.results[leader.name]
+                    break
+                result = found
             self._refined[leader.name] = result.machine
             yield from self._vote(folds)
 
