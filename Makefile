@@ -77,6 +77,7 @@ stubs: $(INSTALLED)
 
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m tools.links docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 notebooks: $(DOCS)

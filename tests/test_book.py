@@ -13,7 +13,7 @@ import pytest
 
 import empirisk as er
 from tests.public import EXPORTS
-from tools import pages, reference
+from tools import links, pages, reference
 
 ROOT = Path(__file__).parents[1]
 DOCS, LESSONS = ROOT / "docs", sorted((ROOT / "examples" / "course").glob("plot_*.py"))
@@ -123,3 +123,19 @@ def test_attributes_of_a_composed_machine_are_written_out_once():
     assert lines.count("Attributes") == lines.count("Parameters") == 1
     assert lines.index("Attributes") < lines.index("rank_ : int") < lines.index("Examples")
     assert any(line.startswith("coef_") for line in lines)
+
+
+def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<p id="here"></p><a href="#here">1</a><a href="b.html#there">2</a><a href="c.html">3</a><a href="https://x.y">4</a>'
+    )
+    (tmp_path / "b.html").write_text('<script src="https://x.y/z.js"></script><img src="no.png">')
+    found = links.faults(tmp_path)
+    assert len(found) == 4
+    for part in (
+        "b.html#there, which has no such place",
+        "c.html, which is not",
+        "loads https://x.y/z.js",
+        "no.png, which",
+    ):
+        assert sum(part in fault for fault in found) == 1
