@@ -191,9 +191,23 @@ def test_errors_name_the_partition(client):
 
 @pytest.mark.skipif(os.name == "nt", reason="no process sends itself Ctrl-C there")
 def test_ctrl_c_cancels_the_tasks(client):
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        er.BoostingClassifier(1000).fit(collection(X), collection(labels))
+    """Pressed as soon as the scheduler has work of the fit."""
+    ended = threading.Event()
+
+    def press():
+        while not ended.wait(0.02):
+            if client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    presses = threading.Thread(target=press)
+    presses.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            er.BoostingClassifier(n_estimators=1000).fit(collection(X), collection(labels))
+    finally:
+        ended.set()
+        presses.join()
     assert _left(client) == 0
 
 
