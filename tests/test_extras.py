@@ -102,7 +102,7 @@ print(json.dumps(said))
         entry: said.get(entry)
         for entry, extra in ENTRIES.items()
         if not re.fullmatch(
-            rf".+ needs [\w, ]+; install (it|them) with: pip install 'empirisk\[{extra}\]'\.", said.get(entry, "")
+            rf".+ needs [\w, ]+; install (it|them) with: pip install 'empirisk\[{extra}\]'\. \[ER017\]", said.get(entry, "")
         )
     }
     assert wrong == {}
@@ -110,7 +110,7 @@ print(json.dumps(said))
 
 def test_the_core_alone_fits_saves_and_explains(tmp_path):
     code = """
-for name in sorted(set(er.__all__) - {"learn", "tables", "plots", "nets", "Network"}):
+for name in sorted(set(er.__all__) - {"learn", "score", "tables", "plots", "nets", "Network"}):
     getattr(er, name)
 machines = [er.LogisticRegression(), er.SVM(features="gaussian"), er.Ridge(), er.KNNClassifier(3), er.PCA(2)]
 machines += [er.TreeClassifier(), er.ForestClassifier(10), er.KMeans(2), er.GaussianMixture(2)]

@@ -414,7 +414,7 @@ def begun(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_keeps_its_best_point_and_raises(kind):
     machine, (rows, target) = begun(kind), rows_for(kind)
-    asked = After(0 if rows is WIDE else 4)
+    asked = After(0 if rows is WIDE else 12)
     with er.config(stop=asked), pytest.raises(KeyboardInterrupt, match="was interrupted and keeps the best") as raised:
         machine.fit(rows, target)
     assert raised.value.kept is machine

@@ -215,7 +215,7 @@ def test_an_interrupted_choice_of_C_keeps_the_best_of_what_was_tried(monkeypatch
 
 def test_a_warning_of_a_thread_that_helps_points_at_the_line_that_asked():
     with pytest.warns(ConvergenceWarning) as told:
-        call_with_deadline(lambda: time.perf_counter() + 60, partial(warn_unfinished, "it was cut; raise max_time."))
+        call_with_deadline(lambda: time.perf_counter() + 60, partial(warn_unfinished, "it was cut.", "ER002"))
     assert [one.filename for one in told] == [__file__]
 
 

@@ -160,5 +160,5 @@ def test_day_and_month_are_said():
         "y": [k % 12 + 0.5 for k in range(rows)],
     }
     found = er.learn(table, "y", machines=["ridge"], folds=2)
-    assert "Dates of 'when' were read as month/day, as in '01/01/2024'." in found.warnings
-    assert "Numbers of 'load' were read in kg." in found.warnings
+    assert "Dates of 'when' were read as month/day, as in '01/01/2024'. [ER030]" in found.warnings
+    assert "Numbers of 'load' were read in kg. [ER030]" in found.warnings

@@ -43,7 +43,7 @@ def kind(values, name="x"):
         (["", "NA"], "constant"),
         ([3.0, 3.0], "constant"),
         ([3.0, None], "number"),
-        ([[1], [2]], "nested"),
+        ([{"a": 1}, {"a": 2}], "nested"),
         ([f"user{i}" for i in range(50)], "identifier"),
         (list(range(1, 60)), "identifier"),
         ([f"this is sentence number {i} of many" for i in range(60)], "text"),
@@ -174,7 +174,7 @@ def test_the_next_table_may_be_written_in_another_way():
         ([1.5, 2.5], [1, "abc"], r"Column 'x' holds 'abc' in row 2, which is not a number"),
         (["yes", "no"], ["perhaps"], r"Column 'x' holds 'perhaps' in row 1, which is not true or false"),
         (["2020-01-01", "2020-01-02"], ["soon"], r"Column 'x' holds 'soon' in row 1, which is not a date"),
-        (["a", "b", "a"], [[1], [2]], r"Column 'x' holds lists"),
+        (["a", "b", "a"], [[1], [2, 3]], r"Column 'x' holds lists"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_by_name(values, new, match):
@@ -240,7 +240,7 @@ def test_a_task_can_be_asked_for():
         ([None] * 5, "has no values"),
         ([f"some {i}" for i in range(50)], "too many to be classes"),
         ([date(2020, 1, day) for day in range(1, 20)], "holds dates"),
-        ([[1], [2]], "nested"),
+        ([{"a": 1}, {"a": 2}], "nested"),
     ],
     ids=str,
 )

@@ -370,7 +370,8 @@ class Schedule:
                 # A change that cannot be fitted is no reason to go; and of settings that take turns in being best on
                 # the first fold, the better one on all of them stays.
                 if found.state == "out" or len(found.scores) < len(result.scores) or found.mean <= result.mean:
-                    self._announce(result)
+                    if found is not result:
+                        self._announce(result)
                     break
                 result = found
             self._refined[leader.name] = result.machine
