@@ -102,7 +102,8 @@ print(json.dumps(said))
         entry: said.get(entry)
         for entry, extra in ENTRIES.items()
         if not re.fullmatch(
-            rf".+ needs [\w, ]+; install (it|them) with: pip install 'empirisk\[{extra}\]'\. \[ER017\]", said.get(entry, "")
+            rf".+ needs [\w, ]+; install (it|them) with: pip install 'empirisk\[{extra}\]'\. \[ER017\]",
+            said.get(entry, ""),
         )
     }
     assert wrong == {}
