@@ -145,6 +145,10 @@ def _other(random, columns):
 TAKES_MISSING = ("Tree", "Forest", "Boosting", "Additive")
 
 
+#: Two scores tie that agree to this share: on far rows, terms of a million leave so few digits of a score of one.
+TIE = 1e-7
+
+
 def of_a_matrix(random):
     """A machine of random rows, and new ones: near, equal to those that it knows, far, zeros, and missing values."""
     rows, columns = int(random.integers(30, 120)), int(random.integers(2, 6))
@@ -166,7 +170,20 @@ def of_a_matrix(random):
         X[random.random(X.shape) < 0.1] = np.nan
         new[random.random(new.shape) < 0.2] = np.nan
         new[0] = np.nan
-    return machine.fit(X) if make is _other else machine.fit(X, y), new
+    machine = machine.fit(X) if make is _other else machine.fit(X, y)
+    return machine, new[_told_apart(machine, new)]
+
+
+def _told_apart(machine, rows):
+    """Where the scores of the two best classes do not tie: elsewhere rounding names one of them."""
+    if not hasattr(machine, "classes_") or not hasattr(machine, "decision_function"):
+        return slice(None)
+    scores = machine.decision_function(rows)
+    scores = np.sort(np.column_stack([-scores, scores]) if scores.ndim == 1 else scores, axis=1)
+    apart = ~(scores[:, -1] - scores[:, -2] <= TIE * np.abs(scores[:, -1]))
+    if not apart.any():
+        raise EmpiriskError("All classes tie on all rows.")
+    return apart
 
 
 def of_a_table(random):

@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 import empirisk as er
 from empirisk.kernels.strings import Spelled
 from empirisk.maps.recipes import BoxCox, Logarithm
-from empirisk.tables.spread import learn_spread
+from empirisk.tables.spread import Errors, learn_spread
 from tests import catalog, kernel_catalog
 from tests.files.cases import built, fitted, public_estimators, rows, step_pipelines, target, text_steps
 
@@ -120,14 +120,15 @@ def sequences() -> list[str]:
     return ["".join(letters) for letters in np.random.default_rng(0).choice(list("ACGT"), size=(40, 8))]
 
 
-def with_spread() -> tuple[Any, Any]:
-    """A model of numbers that knows how far it is off where."""
+def with_spread(learn: Callable[..., Errors] | None = None) -> tuple[Any, Any]:
+    """A model of numbers that knows how far it is off where: by a forest, or by the prediction alone."""
     random = np.random.default_rng(0)
     x = random.uniform(1, 10, size=300)
     frame = pl.DataFrame({"x": x, "y": x + 0.3 * x * random.normal(size=300)})
     target, schema = er.tables.Target.of(frame, "y"), er.tables.understand(frame, without=["y"])
     pipeline = make_pipeline(er.tables.TableEncoder(schema), er.Ridge()).fit(frame, target.values(frame))
-    errors = learn_spread(pipeline[0].transform(frame), pipeline.predict(frame), frame["y"].to_numpy())
+    predicted, truth = pipeline.predict(frame), frame["y"].to_numpy()
+    errors = learn(predicted, truth) if learn else learn_spread(pipeline[0].transform(frame), predicted, truth)
     more = {"residuals": np.sort(errors.scaled), "spread": errors.spread, "limits": (0.0, 20.0)}
     return er.tables.TableModel(schema, pipeline, target, **more), frame.drop("y").head(5)
 
@@ -264,6 +265,7 @@ def subjects() -> dict[str, Subject]:
         "spelled": cells(sequences(), er.SVM(features=Spelled(er.kernels.Spectrum(2)).on(slice(0, 8))), letters=True),
         "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
         "spread": with_spread,
+        "spread by prediction": lambda: with_spread(Errors.by_prediction),
         "learned classes": learned("iris", "species", "tree", "centroid"),
         "learned numbers": learned("diabetes", "progress", "tree", "ridge"),
         "Hierarchical": machine(er.Hierarchical(n_clusters=2), lambda X: None),

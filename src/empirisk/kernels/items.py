@@ -78,7 +78,8 @@ def select(X: Any, columns: Any, as_objects: bool = False) -> Any:
     if as_objects:
         return table[:, chosen[0]].tolist()
     # Neighbouring columns of an array are a view, not a copy.
-    if isinstance(table, np.ndarray) and np.array_equal(chosen, np.arange(chosen[0], chosen[0] + len(chosen))):
+    in_a_row = len(chosen) and np.array_equal(chosen, np.arange(chosen[0], chosen[0] + len(chosen)))
+    if isinstance(table, np.ndarray) and in_a_row:
         return table[:, chosen[0] : chosen[0] + len(chosen)]
     if sparse.issparse(table):
         table = sparse.csr_matrix(table)

@@ -159,7 +159,9 @@ def _forest(seed: int) -> ForestRegressor:
 
 def _inputs(X: Any, predicted: Array, columns: bool) -> Array:
     """What the forest reads: the prediction, and the row."""
-    return np.column_stack([predicted, np.asarray(X)]) if columns else predicted[:, None]
+    if not columns:
+        return predicted[:, None]
+    return np.column_stack([predicted, X.toarray() if sparse.issparse(X) else np.asarray(X)])
 
 
 def ends(scaled: Array, coverage: float) -> tuple[float, float]:
