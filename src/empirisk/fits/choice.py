@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from empirisk import state
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, TooFewRows, Unsuitable
 from empirisk.fits.constraint import Constraint
 from empirisk.fits.fit import Fit, SolverRun
 from empirisk.fits.leave_one_out import LeftOutInPasses, decompose, is_tall
@@ -23,6 +23,7 @@ from empirisk.linalg.design import design_of
 from empirisk.linalg.rowspace import RowVector
 from empirisk.losses.base import Loss
 from empirisk.maps.seeds import seeded_clone
+from empirisk.messages import coded
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import is_learning_map
 from empirisk.stop import REMEDIES, Deadline, Ending, Stopped, cut_by, stopping, warn_of
@@ -132,8 +133,11 @@ def choose_C(machine: ChoosesC, X: Any, problems: list[Problem], y: NDArray, run
             if run.deadline.reason != Ending.MAX_TIME:
                 raise  # an interrupt: without a C there is no fit to keep
             raise EmpiriskError(
-                f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
-                "give a number as C, or use fewer rows."
+                coded(
+                    "ER002",
+                    f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
+                    "give a number as C, or use fewer rows.",
+                )
             ) from None
     again = is_learning_map(machine.features)
     judged = partial(_learning_again, machine, X, y, run) if again else partial(_along_a_path, _judging(run))
@@ -180,12 +184,11 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     if any(problem.design is not first.design for problem in problems):
         raise Unsuitable("C='loo' needs every machine to use the same rows; use multiclass='one_vs_rest' or C='cv'.")
     if len(first.y) < 2:
-        raise EmpiriskError("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
+        raise TooFewRows("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
     targets, tall = [problem.y for problem in problems], is_tall(*first.design.shape)
     if not (first.design.in_memory or tall):  # no more than a few numbers of the matrix of the columns
         targets, first = [first.rowspace.gathered(y) for y in targets], first.part(slice(None))
-    passes = None if first.design.in_memory else LeftOutInPasses.of(first)
-    parts = passes or decompose(first)
+    parts = decompose(first) if first.design.in_memory else LeftOutInPasses.of(first)
     # Rows that are all alike leave only rounding; every C is then the same.
     rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
     largest = float(parts.values.max(initial=0.0))
@@ -194,10 +197,13 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     values = grid(Cs, 0.05 / scale, 5e7 / scale)
     # The penalty of the machine is l2/2 |w|^2: an elastic net without l1 scales C.
     scaled = values / first.penalty.l2
-    if passes is not None:
-        mean, error = passes.losses(targets, scaled, MAX_LOSS)
+    if isinstance(parts, LeftOutInPasses):
+        mean, error = parts.losses(targets, scaled, MAX_LOSS)
         return _by_rule(values, mean[None], mean, error, rule)
-    return choice_of(values, sum(parts.residuals(y, scaled) ** 2 for y in targets), first.weights, rule)
+    losses = np.zeros((len(first.y), len(values)))
+    for y in targets:
+        losses += parts.residuals(y, scaled) ** 2
+    return choice_of(values, losses, first.weights, rule)
 
 
 def _cross_validate(
@@ -224,7 +230,7 @@ def _cross_validate(
 def _judging_weight(problems: list[Problem], parts: Parts) -> float:
     """The weight of the rows that one fold is judged by, for all problems; each must have some on both sides."""
     weights = [
-        [problem.rowspace.total(problem.rowspace.take(problem.weights, chosen)) for chosen in part]
+        [problem.rowspace.take(problem.weights, chosen).sum() for chosen in part]
         for problem, part in zip(problems, parts, strict=True)
     ]
     if not np.min(weights) > 0:
@@ -320,7 +326,7 @@ def _folds_elsewhere(machine: Any, codes: RowVector) -> list[tuple[RowVector, Ro
     counts = rows.class_weights(codes, rows.constant(1.0), len(machine.classes_) if is_classifier(machine) else 1)
     if is_classifier(machine):
         _require_two_of_each(machine.classes_, counts)
-    if not 2 <= cv <= counts.max():
+    if not 2 <= int(cv) <= counts.max():
         raise EmpiriskError(
             f"C='cv' with cv={cv!r} cannot split {rows.count} rows: give two folds or more, and no "
             "more than a class has rows, or a number as C."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import iadd
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -112,7 +112,7 @@ class Place(RowSpace):
             if isinstance(vector, ConstantVector):
                 return ConstantVector(there, vector.value)
             if isinstance(vector, Mapped):  # features would take more room than what they are made of
-                return vector.of(choose(vector.rows))
+                return Mapped(cast(TableRows, choose(vector.rows)), vector.transform, vector.shape[1])
             call = BlockCall(lambda part, mask: part[mask > 0], (vector.read, mask.read), 1, False, resized=True)
             bases = [each.base or [None] * len(counts) for each in (vector, mask)]
             (kept,), _ = self._run(call, list(zip(*bases, strict=True)), None)
@@ -321,10 +321,6 @@ class Mapped(TableRows):
         super().__init__(rows.place, rows.base, (width,))
         self.rows, self.transform = rows, transform
         self.read = _Transformed(rows.read, transform)
-
-    def of(self, rows: TableRows) -> Mapped:
-        """The same map of other rows."""
-        return Mapped(rows, self.transform, self.shape[1])
 
 
 @dataclass(frozen=True)
