@@ -15,12 +15,13 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from empirisk import state
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, TooFewRows, Unsuitable
 from empirisk.fits.constraint import Constraint
 from empirisk.fits.fit import Fit, SolverRun
 from empirisk.fits.leave_one_out import decompose
 from empirisk.linalg.design import design_of
 from empirisk.maps.seeds import seeded_clone
+from empirisk.messages import coded
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import is_learning_map
 from empirisk.stop import REMEDIES, Deadline, Ending, Stopped, cut_by, stopping, warn_of
@@ -127,8 +128,11 @@ def choose_C(machine: ChoosesC, X: Any, problems: list[Problem], y: NDArray, run
             if run.deadline.reason != Ending.MAX_TIME:
                 raise  # an interrupt: without a C there is no fit to keep
             raise EmpiriskError(
-                f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
-                "give a number as C, or use fewer rows."
+                coded(
+                    "ER002",
+                    f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
+                    "give a number as C, or use fewer rows.",
+                )
             ) from None
     again = is_learning_map(machine.features)
     judged = partial(_learning_again, machine, X, y, run) if again else partial(_along_a_path, _judging(run))
@@ -171,7 +175,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     if any(problem.design is not first.design for problem in problems):
         raise Unsuitable("C='loo' needs every machine to use the same rows; use multiclass='one_vs_rest' or C='cv'.")
     if len(first.y) < 2:
-        raise EmpiriskError("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
+        raise TooFewRows("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
     parts = decompose(first)
     # Rows that are all alike leave only rounding; every C is then the same.
     rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
