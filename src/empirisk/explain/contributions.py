@@ -38,7 +38,7 @@ def passed_by(machine: Any, X: Any) -> NDArray[np.uint16] | None:
 
 
 def rows_behind(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array | None:
-    """Some of these rows, where it takes them to tell what columns add; None where the answers are sums over columns."""
+    """Some of these rows, where it takes them to tell what columns add; None where answers are sums over columns."""
     sums = all(_is_sum(one, X.shape[1]) and (passed is not None or not is_grown(one)) for _, one in _voices(machine))
     return None if sums else _dense(X[:BEHIND])
 
