@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, OutOfRange
 from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import ATOM, Kernel, text, within
 from empirisk.kernels.expression import composed
@@ -219,7 +219,7 @@ class Cosine(Kernel):
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self.plain_diagonals(items).astype(np.float64)
         if not np.isfinite(squares).all():
-            raise EmpiriskError(f"k(x, x) overflows in {self!r}; divide X by its size, or give it in double precision.")
+            raise OutOfRange(f"k(x, x) overflows in {self!r}; divide X by its size, or give it in double precision.")
         return squares
 
     def between(self, A, B=None, out=None):

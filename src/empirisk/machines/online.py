@@ -11,6 +11,7 @@ from empirisk import solvers, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.choice import is_given
 from empirisk.linalg.design import Design
+from empirisk.messages import coded
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import is_learning_map, takes_steps
 from empirisk.solvers.base import Watch
@@ -134,7 +135,10 @@ def take_steps(machine: Any, problems: list[Problem], stream: Stream, watch: Wat
     }
     if not np.isfinite(memory["buffers"]).all():
         raise EmpiriskError(
-            f"The steps of {solver!r} have led beyond all numbers; scale the columns of X, or lower its rate."
+            coded(
+                "ER007",
+                f"The steps of {solver!r} have led beyond all numbers; scale the columns of X, or lower its rate.",
+            )
         )
     points = [_point(*each) for each in zip(problems, map(solver.weights, memories), strict=True)]
     weight = sum(problem.weights.sum() for problem in problems)

@@ -35,7 +35,7 @@ from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.resample import hold_out
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, TooFewRows, Unsuitable
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
 from empirisk.losses.base import Loss
@@ -310,7 +310,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         """Which rows are held out for early stopping; equal rows stay together, classes keep their shares."""
         fraction = check_validation(self.validation_fraction)
         if member.max() < 1:
-            raise EmpiriskError(
+            raise TooFewRows(
                 "early_stopping=True needs two different rows, one to train and one to validate on, but X and y hold "
                 "one sample only; set early_stopping=False."
             )
