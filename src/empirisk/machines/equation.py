@@ -133,7 +133,7 @@ class Equation(Machine):
         if there is None:
             problems, y = self._prepare(X, y, sample_weight)
         else:
-            problems, last = problems_of(self, there, y, sample_weight), None
+            (problems, y), last = problems_of(self, there, y, sample_weight), None
         if last is not None and not np.array_equal(last.get("classes_", ()), getattr(self, "classes_", ())):
             last = None
         continue_from = getattr(getattr(self, "features_", None), "continue_from", None)

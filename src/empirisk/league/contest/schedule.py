@@ -6,6 +6,7 @@ that a test can simulate a contest of hours with made-up seconds and scores.
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -218,6 +219,9 @@ class Schedule:
         self.ended = ""
         self._current: CandidateResult | None = None
         self.seen: list[Folds] = []
+        self._rounds: list[Folds] = []
+        self._rest_of_turn: Callable[[], Iterator[Play]] = lambda: iter(())
+        self._after_turn: Callable[[], Iterator[Play]] = lambda: iter(())
         self._late: list[tuple[CandidateResult, list[Any]]] = []
         self._finalists: dict[str, list[int]] = {}
         self._refined: dict[str, Any] = {}
@@ -232,6 +236,14 @@ class Schedule:
         except _Over as over:
             self.ended = str(over)
             return None
+
+    def coming(self) -> Iterator[Play]:
+        """Plays that may follow the one handed out last, the most likely first, as things stand: for idle cores.
+
+        They are those left of its turn, then of its round, then of the next rounds.
+        """
+        yield from self._rest_of_turn()
+        yield from self._after_turn()
 
     def leaders(self) -> list[CandidateResult]:
         """The best so far, best first, with the one that is playing: what was fitted for them is worth keeping."""
@@ -249,7 +261,8 @@ class Schedule:
     def _contest(self) -> Plays:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
         everyone = order = sorted((one for one in self._candidates if not one.votes), key=lambda one: one.turn)
-        for number, part in enumerate(self._parts()):
+        self._rounds = [*self._parts(), self.folds]
+        for number, part in enumerate(self._rounds[:-1]):
             yield from self._round(order, part, first=number == 0)
             order = self._better_half(order)
             if part.rows == self.folds.rows and part.judges >= TELLING_ROWS:
@@ -302,15 +315,33 @@ class Schedule:
             if reason:
                 self._announce(replace(result, state="out", remark=reason))
                 continue
-            settings = self._settings.of(candidate, folds)
-            numbers = [0] if first else self._finalists.get(candidate.name, list(range(len(settings))))
-            settings = [settings[number] for number in numbers]
-            if candidate.name in self._refined:
-                settings, numbers = [self._refined[candidate.name]], [0]
+            numbers, settings = self._entries(candidate, folds, first)
             part = folds if folds is self.folds else self._affordable(result, folds)
+            self._after_turn = partial(self._rest_of_round, order, turn + 1, folds, first)
             best = yield from self._turn(result, settings, part)
             if not first:
                 self._finalists[candidate.name] = [numbers[index] for index in best]
+
+    def _entries(self, candidate: SchedulableCandidate, folds: Folds, first: bool) -> tuple[list[int], list[Any]]:
+        """The settings with which a candidate plays a round, after their numbers."""
+        if candidate.name in self._refined:
+            return [0], [self._refined[candidate.name]]
+        settings = self._settings.of(candidate, folds)
+        numbers = [0] if first else self._finalists.get(candidate.name, list(range(len(settings))))
+        return numbers, [settings[number] for number in numbers]
+
+    def _rest_of_round(self, order: list[SchedulableCandidate], turn: int, folds: Folds, first: bool) -> Iterator[Play]:
+        """Plays of those who wait in a round, on the first fold, and then those of the next round."""
+        for candidate in order[turn:]:
+            result = self._of(candidate)
+            if self._settings.reason_not_to_run(candidate, folds) or result.state == "out":
+                continue
+            if folds is self.folds or self._affordable(result, folds) is folds:
+                for setting in self._entries(candidate, folds, first)[1]:
+                    yield self._play(result, setting, folds, 0, [], ())
+        later = self._rounds[self._rounds.index(folds) + 1 :] if folds in self._rounds else []
+        if later:
+            yield from self._rest_of_round(self._better_half(order), 0, later[0], False)
 
     def _turn(
         self, result: CandidateResult, settings: list[Any], folds: Folds, voters: Sequence[CandidateResult] = ()
@@ -321,9 +352,16 @@ class Schedule:
         """
         tables: list[list[FoldResult]] = [[] for _ in settings]
         playing = list(range(len(settings)))
+
+        def play(index: int, fold: int) -> Play:
+            return self._play(result, settings[index], folds, fold, tables[index], voters)
+
         for fold in range(len(folds)):
-            for index in playing:
-                outcome = yield self._play(result, settings[index], folds, fold, tables[index], voters)
+            for place, index in enumerate(playing):
+                left = () if voters else playing[place + 1 :]  # votes wait for their members, and take no time
+                later = range(fold, fold + 1 if voters else len(folds))
+                self._rest_of_turn = partial(self._left_of, play, left, later, tables)
+                outcome = yield play(index, fold)
                 if outcome.state != "played":
                     return self._given_up(result, settings, folds, tables, outcome)
                 tables[index].append(outcome)
@@ -336,6 +374,18 @@ class Schedule:
             playing = self._best_settings(tables)
         self._announce(replace(result, state="done" if folds is self.folds else "tried"))
         return playing
+
+    def _left_of(
+        self,
+        play: Callable[[int, int], Play],
+        settings: Sequence[int],
+        folds: Sequence[int],
+        tables: list[list[FoldResult]],
+    ) -> Iterator[Play]:
+        """Plays left of a turn: other settings on the first of the folds, then the best so far on the others."""
+        first, *others = folds
+        yield from (play(index, first) for index in settings)
+        yield from (play(index, fold) for fold in others for index in self._best_settings(tables))
 
     def _given_up(
         self,
