@@ -45,7 +45,6 @@ from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import NODE
 from empirisk.trees.binned.together import TeamGrower
 from empirisk.trees.by_loss import ClassesByLoss, counts_of_classes, has_one_label, has_probabilities
-from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import (
     Objective,
     numbers_objective,
@@ -54,9 +53,11 @@ from empirisk.trees.objectives import (
 from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.rounds import BoostingPlan, Rounds, add_trees
 from empirisk.trees.table_columns import Columns, read_new, read_training
+from empirisk.trees.target_statistics import Packing, TargetStatistics, with_statistics
 from empirisk.validation import available_if
 
 MOST_ROWS = 1 << 28  # rows that whole weights may count
+MOST_IN_SETS = 16  # categories of a column of which trees choose sets; beyond, mean targets tell less of chance
 STOPPED_SHARE = 0.4  # of max_time for the fit that finds when to stop, where one on all rows follows
 
 
@@ -110,9 +111,9 @@ class HeldOutRows:
     objective: Objective
     scores: Array
 
-    def after(self, trees: list[NDArray[np.void]], binning: Binning) -> float:
+    def after(self, trees: list[NDArray[np.void]], pack: Packing) -> float:
         """The mean loss once these trees are added."""
-        add_trees(trees, binning, self.X, self.scores)
+        add_trees(trees, pack, self.X, self.scores)
         return self.objective.value(slice(None), self.scores)
 
 
@@ -120,7 +121,7 @@ class HeldOutRows:
 class Boosted:
     """The model so far, and how it got there."""
 
-    binning: Binning
+    pack: Packing
     baseline: Array
     rounds: list[list[NDArray[np.void]]] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
@@ -131,7 +132,7 @@ class Boosted:
         """The attributes of a fitted machine: all trees, round after round, in each round one for every output."""
         trees = [tree for trees in self.rounds for tree in trees]
         return {
-            "packed_": pack_trees(trees, self.binning),
+            "packed_": self.pack(trees),
             "baseline_": self.baseline,
             "n_estimators_": len(self.rounds),
             "history_": {name: np.array(values) for name, values in self.history.items()},
@@ -143,7 +144,8 @@ class Boosted:
         """Share of each column in the gain of all splits; zero where there is none."""
         nodes = np.concatenate([np.zeros(0, NODE), *trees], dtype=NODE)
         split = nodes["left"] >= 0
-        gains = np.bincount(nodes["feature"][split], nodes["gain"][split], minlength=len(self.binning.counts))
+        columns = self.pack.sources[nodes["feature"][split]]
+        gains = np.bincount(columns, nodes["gain"][split], minlength=int(self.pack.sources.max()) + 1)
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)
 
     def keep_best(self) -> None:
@@ -160,10 +162,11 @@ class BoostingWork:
     rounds: RoundsOfTrees
     held: HeldOutRows | None = None
     share: float = 1.0
+    statistics: TargetStatistics | None = None
     model: Boosted = field(init=False)
 
     def __post_init__(self) -> None:
-        self.model = Boosted(self.rounds.binning, self.rounds.baseline)
+        self.model = Boosted(Packing(self.rounds.binning, self.statistics), self.rounds.baseline)
 
 
 def boost(
@@ -200,7 +203,7 @@ def _note(model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, trees
     model.history["loss"].append(rounds.loss())
     model.history["seconds"].append(time.perf_counter() - model.start)
     if held is not None:
-        model.history["validation_loss"].append(held.after(trees, rounds.binning))
+        model.history["validation_loss"].append(held.after(trees, model.pack))
 
 
 def _stale(loss: list[float], n_iter_no_change: int) -> bool:
@@ -225,6 +228,7 @@ class BoostingParameters:
     max_features: int | float | str | None = None
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
+    target_encoding: bool | str = "auto"
     monotonic_cst: Any = None
     interaction_cst: Any = None
     early_stopping: bool = False
@@ -368,15 +372,28 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             held = self._held(member, rows.target, random)
             judges, rows, member = rows.some(held), rows.some(~held), member[~held]
         objective = self._objective(rows.target, rows.weights)
-        binning = Binning.of(rows.X, rows.weights, self.columns_.counts, self.max_bins)
+        X, counts, statistics = rows.X, self.columns_.counts, None
+        encoded = self._encoded(counts)
+        if len(encoded):
+            member = member if draws or small else equal_rows(X, rows.target)[1]
+            X, statistics = with_statistics(X, objective, member, counts, encoded)
+            counts, plan = statistics.grown_counts, plan.of_columns(statistics.sources)
+        binning = Binning.of(X, rows.weights, counts, self.max_bins)
         groups = np.unique(member, return_inverse=True)[1] if draws else member
-        rounds = Rounds(rows.X, binning, objective, _counts(rows.times), plan, groups, random)
+        rounds = Rounds(X, binning, objective, _counts(rows.times), plan, groups, random)
         if judges is None:
-            return BoostingWork(rounds)
+            return BoostingWork(rounds, statistics=statistics)
         scores = np.repeat(rounds.baseline[:, None], len(judges.X), axis=1)
         held_out = HeldOutRows(judges.X, self._beside(judges.target, judges.weights, objective.n_outputs), scores)
         learned, kept_out = float(rows.weights.sum()), float(judges.weights.sum())
-        return BoostingWork(rounds, held_out, learned / (learned + kept_out))
+        return BoostingWork(rounds, held_out, learned / (learned + kept_out), statistics)
+
+    def _encoded(self, counts: NDArray[np.int32]) -> NDArray[np.intp]:
+        """The columns of categories that trees look at by their mean targets."""
+        if self.target_encoding == "auto":
+            return np.flatnonzero(counts > MOST_IN_SETS)
+        check_flag("target_encoding", self.target_encoding)
+        return np.flatnonzero(counts) if self.target_encoding else np.zeros(0, dtype=np.intp)
 
     def _boost(
         self,
@@ -506,8 +523,12 @@ class BoostingClassifier(ClassesByLoss, Boosting):
     max_bins : int
         Intervals into which a numeric column is cut, at most 255.
     categorical_features : "auto", list of columns or mask
-        Columns that hold categories; "auto" takes the text and category columns of a data frame. Beyond 255
-        categories the rarest count as missing, as do categories that were not there in training.
+        Columns that hold categories; "auto" takes the text and category columns of a data frame. Categories that were
+        not there in training count as missing.
+    target_encoding : bool or "auto"
+        Whether trees look at the mean targets of categories rather than choose sets of them: a row sees the means on
+        other rows alone, so that a category tells nothing where there is nothing to tell. "auto" does so in columns of
+        more than 16 categories. Otherwise the rarest beyond 255 count as missing.
     monotonic_cst : list of -1, 0, 1, or dict by column name
         Columns with which f may only fall (-1) or rise (+1).
     interaction_cst : {"pairwise", "no_interactions"} or list of groups of columns
@@ -671,7 +692,7 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
         the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and `predict` gives the mean.
     learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
-max_bins, categorical_features, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
+max_bins, categorical_features, target_encoding, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
 n_iter_no_change, refit, max_time, warm_start, random_state
         As for `BoostingClassifier`.
 
