@@ -246,6 +246,11 @@ class Normalised(Cosine, Changed):
 
     An item with k(x, x) = 0 has similarity 0 to all.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to normalise.
+
     Examples
     --------
     >>> er.kernels.Linear().normalised()([[3.0, 0.0], [1.0, 1.0]]).round(4)
@@ -396,6 +401,15 @@ def centre(K: ArrayLike, train: ArrayLike | None = None) -> NDArray:
 def pairwise_product(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
     """k1(u, u') k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
 
+    Parameters
+    ----------
+    left, right : Kernel
+        k1, of u, and k2, of v.
+    first, second : list of int or str
+        The columns that hold u, and those that hold v.
+
+    Examples
+    --------
     >>> pairwise_product(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
     Gaussian(2.0).on([0, 1]) * Linear().on([2])
     """
@@ -405,6 +419,15 @@ def pairwise_product(left: Kernel, right: Kernel, first: Any, second: Any) -> Ke
 def pairwise_sum(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
     """k1(u, u') + k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
 
+    Parameters
+    ----------
+    left, right : Kernel
+        k1, of u, and k2, of v.
+    first, second : list of int or str
+        The columns that hold u, and those that hold v.
+
+    Examples
+    --------
     >>> pairwise_sum(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
     Gaussian(2.0).on([0, 1]) + Linear().on([2])
     """
