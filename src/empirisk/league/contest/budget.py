@@ -58,7 +58,7 @@ class TimeBudget:
     scoring : float
         Processor seconds that the scores of one of them take, with their intervals.
     written : bool
-        Whether files are written at its end.
+        Whether there are pictures to be drawn and files to be written at its end.
     now, worked : callable
         The seconds that have passed, and the processor seconds used, since any moment in the past.
 
@@ -107,7 +107,7 @@ class TimeBudget:
     def writing(self) -> float:
         """Seconds kept for pictures and files."""
         seconds = min(WRITING_SECONDS * self.slowness, MAX_WRITING_SHARE * self.limit)
-        return max(self.files, seconds) if self.written else 0.0
+        return max(self.files, seconds if self.written else 0.0)
 
     @property
     def telling(self) -> float:
@@ -117,7 +117,7 @@ class TimeBudget:
     @property
     def files(self) -> float:
         """Seconds kept for the files alone."""
-        return min(FILES_SECONDS * self.slowness, MAX_FILES_SHARE * self.limit) if self.written else 0.0
+        return min(FILES_SECONDS * self.slowness, MAX_FILES_SHARE * self.limit)
 
     @property
     def limited(self) -> bool:
