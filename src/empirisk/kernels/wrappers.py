@@ -280,9 +280,10 @@ class Normalised(Cosine, Changed):
         return f"{within(self.kernel, ATOM)}.normalised()"
 
 
-def inverse_roots(squares: NDArray) -> NDArray:
+def inverse_roots(squares: Any) -> Any:
     """1 / sqrt(k(x, x)) of every item, 0 where that is 0."""
-    return np.divide(1, np.sqrt(squares), where=squares > 0, out=np.zeros_like(squares))
+    seen = squares > 0
+    return np.where(seen, 1 / np.sqrt(np.where(seen, squares, 1)), 0)
 
 
 def _wrong_items(its: Mapping[str, Any]) -> str | None:
