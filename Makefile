@@ -23,6 +23,9 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 # One thread per test process: the processes already share out the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1 NUMBA_NUM_THREADS=1
 
+# Tests start many processes: each would compile every module of the library anew (3 of its 4 seconds) where nobody keeps them.
+unexport PYTHONDONTWRITEBYTECODE
+
 TABLE ?= breast_cancer
 MINUTES ?= 10
 

@@ -1,11 +1,13 @@
 """Every message that tells of a decision has a code, and every code a page whose example brings it about."""
 
+import ast
 import contextlib
 import io
 import re
 import warnings
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,6 +82,79 @@ def test_every_warning_of_a_table_has_its_code():
     said = plan(Request(table, "y")).warnings
     assert len(said) > 5
     assert [sentence for sentence in said if not re.search(r"\[ER\d{3}\]$", sentence)] == []
+
+
+#: How sentences tell of a decision about data, time or memory, and not of an argument that is written wrongly.
+DECISIONS = "|".join(
+    (
+        "not converge|were over before|in the time given|was interrupted|stalled|no lower bound",
+        "overflow|vanish|as large as|so large|so small|beyond all numbers|beyond the range|too thin",
+        "contains NaN|predicted NaN|returned NaN|holds NaT|missing (or infinite )?values|is masked|is missing in",
+        "one class|one value only|the same for all rows|so rare|one row only",
+        "separable|semidefinite|is singular|is constant|variance;|rows of X are equal|same codes for all",
+        "sample only|one sample[ ;.]|distinct rows|rows with a target|need to be learned",
+        "more memory|the limit of|file is damaged|this version of Empirisk|not a model file",
+        "give the target away|not learned from|has learned nothing|is understood in",
+    )
+)
+SOURCE = Path(er.__file__).parent
+
+
+def called(node):
+    """The last part of the name of what is called, and the part before it."""
+    return (["", *ast.unparse(node.func).split(".")])[-1:-3:-1] if isinstance(node, ast.Call) else ["", ""]
+
+
+def uncoded(tree, plain):
+    """Lines and words of errors of a plain kind, and of warnings and notes, that lack a code."""
+    for node in ast.walk(tree):
+        name, of = called(node)
+        told = name in ("warn", "warn_explicit") or (name == "append" and of in ("warnings", "notes", "remarks"))
+        if name not in plain and not told:
+            continue
+        words = "".join(
+            part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        )
+        if "coded" not in {called(part)[0] for part in ast.walk(node)} and (told or re.search(DECISIONS, words)):
+            yield node.lineno, words
+
+
+def test_every_decision_that_the_source_tells_of_has_a_code():
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in SOURCE.rglob("*.py")}
+    classes = {
+        one.name: {ast.unparse(base).rsplit(".", 1)[-1] for base in one.bases}
+        for tree in trees.values()
+        for one in ast.walk(tree)
+        if isinstance(one, ast.ClassDef) and not hasattr(errors, one.name)
+    }
+    plain = {"EmpiriskError"} | {name for name, bases in classes.items() if "EmpiriskError" in bases}
+    # `errors` writes the warnings that others gave a code; a solver's notes are part of the certificate's reason.
+    elsewhere = {SOURCE / "errors.py", SOURCE / "solvers" / "base.py"}
+    found = [
+        f"{file.relative_to(SOURCE)}:{line} {words}"
+        for file, tree in trees.items()
+        if file not in elsewhere
+        for line, words in uncoded(tree, plain)
+    ]
+    assert found == []
+
+
+def test_the_scan_finds_what_lacks_a_code():
+    seen = """
+raise EmpiriskError(f"{name} holds one class only; check it.")
+warnings.warn("Something.")
+plan.warnings.append(f"{rows} rows were left out.")
+raise EmpiriskError(coded("ER002", "max_time was over; they were over before."))
+raise EmpiriskError("n_jobs=0 must be a number of threads.")
+"""
+    assert [line for line, _ in uncoded(ast.parse(seen), {"EmpiriskError"})] == [2, 3, 4]
+
+
+def test_every_code_is_used_and_every_code_in_the_source_has_a_page():
+    source = "".join(
+        file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py") if file.parent.name != "messages"
+    )
+    assert set(re.findall(r"ER\d{3}", source)) == set(messages.CODES)
 
 
 class Links(HTMLParser):

@@ -15,9 +15,15 @@ __all__ = [
     "EmpiriskError",
     "Interrupted",
     "MissingExtra",
+    "MissingValues",
     "NotAKernel",
+    "NotLoaded",
     "NotSeparable",
     "NotWritten",
+    "OneClass",
+    "OutOfRange",
+    "Singular",
+    "TooFewRows",
     "TooLarge",
     "UnknownParameter",
     "Unsuitable",
@@ -188,6 +194,42 @@ class MissingExtra(EmpiriskError, ImportError):
     """A part of Empirisk needs packages that are not installed; the message names the line that installs them."""
 
     code = "ER017"
+
+
+class OutOfRange(EmpiriskError):
+    """Numbers so large or so small that their products are beyond what floating-point numbers can hold."""
+
+    code = "ER036"
+
+
+class MissingValues(EmpiriskError):
+    """Data with NaN, infinity or masked entries, for what computes with numbers alone."""
+
+    code = "ER037"
+
+
+class OneClass(EmpiriskError):
+    """A target with one class or one value only: there is nothing to tell apart."""
+
+    code = "ER038"
+
+
+class Singular(EmpiriskError):
+    """A covariance without an inverse, or rows without a variance: columns are constant or depend on each other."""
+
+    code = "ER039"
+
+
+class TooFewRows(EmpiriskError):
+    """Fewer rows, or fewer different ones, than what was asked for needs."""
+
+    code = "ER040"
+
+
+class NotLoaded(EmpiriskError):
+    """A model file that is damaged, newer than this version, or no model file."""
+
+    code = "ER041"
 
 
 class Interrupted(KeyboardInterrupt):

@@ -77,7 +77,7 @@ class Problem:
     tilt : float
         A cost of the intercept, tilt * b, that P has as well; the balance is then sum_i u_i = -tilt.
     rows : array, optional
-        Where the samples stand in the user's data, if not all take part.
+        Where the samples stand in the user's data, if not all take part; of rows that are not in memory a mask.
     remark : str
         What was done to the problem on its way to a solver; the certificate repeats it.
 

@@ -168,9 +168,9 @@ def holding(variable: ContextVar[Any], value: Any) -> Iterator[Any]:
         variable.set(before)
 
 
-def keep_to_one_thread() -> None:
-    """Set one thread in this context alone, which is that of a share of the pool's work."""
-    _here.set(replace(settings(), threads=1))
+def keep_to_threads(count: int) -> None:
+    """Set the number of threads in this context alone, which is that of a share of the pool's work."""
+    _here.set(replace(settings(), threads=count))
 
 
 class _Restore:

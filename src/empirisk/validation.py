@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils import metaestimators, validation
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: What NumPy says of a word among numbers.
@@ -31,7 +31,7 @@ def validate_data(estimator: Any, X: Any = "no_validation", y: Any = "no_validat
 def _name_missing(problem: ValueError, machine: str) -> None:
     """Raise a sentence about missing values that names what takes them here, and what fills them in."""
     if machine and str(problem).startswith(OF_MISSING):
-        raise EmpiriskError(
+        raise MissingValues(
             f"Input X contains NaN, and {machine} takes no missing values; trees do (er.BoostingClassifier, "
             "er.ForestRegressor and so on), er.learn fills them in by itself, and sklearn.impute.SimpleImputer does so "
             "in a pipeline before this machine."
@@ -114,7 +114,7 @@ def unmasked(name: str, values: Any) -> Any:
     """
     values = in_memory_of_numpy(values)
     if np.ma.is_masked(values):
-        raise EmpiriskError(f"{name} is masked in some rows; drop these rows, or fill in what is missing.")
+        raise MissingValues(f"{name} is masked in some rows; drop these rows, or fill in what is missing.")
     return values
 
 

@@ -103,6 +103,11 @@ def test_predict_writes_every_format(files, tmp_path, ending):
     np.testing.assert_allclose(read["P(escalated=yes)"].to_numpy(), model.predict_proba(table)[:, 1], rtol=1e-12)
 
 
+def test_predict_prints_to_a_dash(files):
+    model, table = files[0] / "tickets.model", files[0] / "new.csv"
+    assert run("predict", model, table, "-o", "-").stdout == run("predict", model, table).stdout
+
+
 def test_predict_prints_and_keeps(files):
     folder, model, table = files
     found = run("predict", folder / "tickets.model", "tickets", "--keep")

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 import empirisk as er
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
-from empirisk.explain.contributions import passed_by
+from empirisk.explain.contributions import passed_by, reasons
+from empirisk.explain.orders import values_in_orders
 from empirisk.formats import shown
 
 
@@ -71,10 +72,39 @@ def test_shapley_values_of_boosting_and_of_a_file(tmp_path, monkeypatch):
     assert first.startswith(f"amount (its unit): {column}={shown(frame[column][0])} {values[0, strongest]:+.3g}")
 
 
-def test_others_have_no_contributions():
-    model, frame = learned("neighbours", "amount")
-    with pytest.raises(EmpiriskError, match="they exist for linear machines, additive machines, trees"):
-        model.explain(frame)
+@pytest.mark.parametrize(("machine", "target"), [("neighbours", "amount"), ("kernel_svm", "kind")])
+def test_values_of_others_add_up_to_answers(machine, target, tmp_path):
+    model, frame = learned(machine, target)
+    ask = model.pipeline[-1].predict if target == "amount" else model.pipeline[-1].predict_proba
+    X = model.encode(frame)
+    gaps = ask(X) - ask(model.behind).mean(axis=0)
+    values = model.explain(frame)
+    assert values.sum(axis=1) == pytest.approx(gaps if target == "amount" else spoken_for(model, frame, gaps))
+    assert np.abs(values[:, model.schema.used.index(model.schema["noise"])]).max() < np.abs(values).max() / 2
+    er.save(model, tmp_path / "it.model")
+    assert np.array_equal(er.load(tmp_path / "it.model").explain(frame), values)
+    assert reasons(model, frame)[0].startswith(
+        "amount (its unit): " if target == "amount" else f"for {model.predict(frame)[0]} (probability): "
+    )
+
+
+def test_values_in_orders_are_shapley_values_where_pairs_act_together():
+    draw = np.random.default_rng(1)
+    sources, X, behind = np.array([0, 1, 1, 2]), draw.normal(size=(3, 4)), draw.normal(size=(5, 4))
+    A = draw.normal(size=(4, 4))
+
+    def say(rows):
+        return np.einsum("ri,ij,rj->r", rows, A, rows)[:, None]
+
+    def worth(told, row):
+        return say(np.where(np.isin(sources, told), row, behind)).mean()
+
+    for row, found in zip(X, values_in_orders(say, X, sources, 3, behind)[:, :, 0], strict=True):
+        for column in range(3):
+            others = [other for other in range(3) if other != column]
+            sets = [[], others[:1], others[1:], others]
+            added = [worth([*told, column], row) - worth(told, row) for told in sets]
+            assert found[column] == pytest.approx(np.dot([2, 1, 1, 2], added) / 6)
 
 
 def test_a_vote_about_numbers_is_the_mean_of_its_members():
@@ -89,7 +119,7 @@ def test_a_vote_about_numbers_is_the_mean_of_its_members():
     gaps = model.predict(frame)[:, None] - model.predict(frame)
     assert values[:, None] - values == pytest.approx(gaps, abs=1e-9)
     mute = er.VoteRegressor([er.Ridge(), er.KNNRegressor()]).fit(X, y)
-    with pytest.raises(EmpiriskError, match="A KNNRegressor has no contributions"):
+    with pytest.raises(EmpiriskError, match="knows no rows to compare with; learn it"):
         er.tables.TableModel(schema, Pipeline([("e", encoder), ("m", mute)]), target).explain(frame)
 
 

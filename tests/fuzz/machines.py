@@ -171,8 +171,12 @@ def _boosting(cls: type, random: Random) -> Drawn:
         loss = parts.margin_loss(random) if classes else parts.residual_loss(random)
     options = _grown(random) | {"min_samples_leaf": of(random, None, 1, 2)}
     early = {"early_stopping": True, "n_iter_no_change": 1} if chance(random, 0.15) else {}
+    early |= {"refit": True} if early and chance(random, 0.5) else {}
     options |= {"learning_rate": of(random, 0.1, 1.0), "subsample": of(random, 1.0, 1.0, 0.5)} | early
-    options |= {"interaction_cst": of(random, None, None, "no_interactions")}
+    options |= {
+        "interaction_cst": of(random, None, None, "no_interactions"),
+        "target_encoding": of(random, "auto", True),
+    }
     return Drawn(cls(loss, n_estimators=FEW, **options))
 
 

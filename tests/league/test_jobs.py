@@ -96,6 +96,7 @@ def test_events_are_told_in_json_while_it_runs_and_afterwards():
     assert [column["kind"] for column in by_kind["understood"]["columns"]] == ["number"] * 4
     assert by_kind["deciding"] == {"name": "accuracy", "sign": 1.0}
     assert by_kind["chosen"]["name"] == by_kind["done"]["winner"] == job.result().winner
+    assert 0 < by_kind["done"]["busy"] == job.result().busy
     assert by_kind["done"]["league"][0]["title"] == job.result().standings[0].title
     seconds = [one["seconds"] for one in told]
     assert seconds == sorted(seconds)

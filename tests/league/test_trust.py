@@ -12,6 +12,7 @@ import empirisk as er
 from empirisk.cli.learn import NOTHING_LEARNED
 from empirisk.cli.main import app, told
 from empirisk.errors import EmpiriskError
+from empirisk.league.candidates.settings import NOTHING_TO_READ
 from empirisk.league.contest.budget import TimeBudget
 from empirisk.league.request import Request
 from empirisk.league.rows.split import plan, rare_class
@@ -226,6 +227,30 @@ def test_a_title_above_the_header_is_left_out(tmp_path):
     path.write_text("Sales of May, all shops\n\nday;shop;amount\n1;a;3,5\n2;b;4,5\n3;b;4,0\n")
     assert er.tables.read(path).columns == ["day", "shop", "amount"]
     assert without_title(b"a,b\n1,2,3\n4,5,6\n7,8,9\n").startswith(b"a,b")
+
+
+def test_trees_sit_out_where_no_word_is_met_twice():
+    draw = np.random.default_rng(3)
+    texts = [" ".join("".join(draw.choice(list("abcd"), 9)) for _ in range(4)) for _ in range(160)]
+    table = {"said": texts, "y": [("no", "yes")["ab" in text] for text in texts]}
+    found = er.learn(table, "y", machines=["logistic", "forest"], types={"said": "text"}, folds=2)
+    (forest,) = (one for one in found.standings if one.name == "forest")
+    assert (forest.state, forest.remark) == ("out", NOTHING_TO_READ)
+
+
+ROWS = b"day,shop,amount\n1,a,3\n2,b,4\n3,b,4\n"
+
+
+@pytest.mark.parametrize("title", [b"Sales of May, all shops\n\n", b"Sales of May,,\n", b"Sales,,\nof May,,\n,,\n"])
+def test_a_title_with_the_delimiter_of_the_table_is_left_out(title):
+    assert without_title(title + ROWS) == ROWS
+
+
+@pytest.mark.parametrize(
+    "table", [b"day,,\n1,2,3\n4,5,6\n7,8,9\n", b"a,b\n\n1,2,3\n4,5,6\n7,8,9\n", b"a,b,c\n\nx,y,z\nx,y,z\nx,y,z\n"]
+)
+def test_a_header_that_lacks_names_is_no_title(table):
+    assert without_title(table) == table
 
 
 def test_readings_in_lists_of_one_length_are_columns(tmp_path):

@@ -8,9 +8,11 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.utils import check_random_state
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.scale.disk import Disk
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -157,7 +159,21 @@ def _problems(machine, X, y, part):
     from empirisk.scale.dask_tables import DaskTable
     from empirisk.scale.fitting import problems_of
 
-    return problems_of(machine, DaskTable(collection(X, part)), collection(y, part), None)
+    return problems_of(machine, DaskTable(collection(X, part)), collection(y, part), None)[0]
+
+
+def test_C_is_chosen_by_all_rows(client):
+    """By the rows left out as in memory, and by the same folds as in files."""
+    found = er.Ridge(C="loo").fit(collection(X), collection(scores)).choice_
+    np.testing.assert_allclose(found.mean, er.Ridge(C="loo").fit(X, scores).choice_.mean, rtol=1e-8)
+    codes = (labels == "yes").astype(int)
+    place = Disk([ROWS])
+    folds = place.gathered(place.dealt(place.scattered(codes), 2, 2, check_random_state(0).randint(2**31)))
+    machine = er.LogisticRegression(C="cv", Cs=2, cv=2)
+    found = machine.fit(collection(X), collection(labels)).choice_
+    splits = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(2)]
+    expected = machine.set_params(cv=splits).fit(X, labels).choice_
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-3)
 
 
 def test_folds_settings_and_contestants_go_to_the_workers(client):

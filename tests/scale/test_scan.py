@@ -6,9 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, TooLarge, Unsuitable
+from empirisk.scale.disk import Disk
 from empirisk.trees.binned.together import TeamGrower
 
 random = np.random.default_rng(0)
@@ -201,14 +204,67 @@ def test_principal_directions_are_those_of_memory(folder, center):
     np.testing.assert_allclose(np.asarray(found.transform(table)), expected.transform(X), atol=1e-7)
 
 
-def test_C_is_chosen_on_a_sample(folder):
-    """Here the sample is the table, but for one row in two."""
-    for machine, name in ((er.LogisticRegression(C="cv"), "class"), (er.Ridge(C="loo"), "number")):
-        table = er.scan(folder / f"{name}-*.parquet", target=name, weight="w")
-        found = machine.fit(table)
-        assert found.choice_.chosen == found.C_
-        again = clone(machine).set_params(C=found.C_, tol=1e-9).fit(X, TARGETS[name], sample_weight=WEIGHTS)
-        np.testing.assert_allclose(found.coef_, again.coef_, atol=1e-2)
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        (er.LogisticRegression(Cs=5), "class"),
+        (er.SVM(Cs=[0.01, 0.1, 1], multiclass="one_vs_one"), "class"),
+        (er.Lasso(Cs=5, rule="1se"), "number"),
+        (er.Ridge(features=er.maps.Polynomial(2), Cs=5, random_state=3), "number"),
+    ],
+    ids=repr,
+)
+def test_C_is_chosen_by_folds_of_all_rows(folder, machine, name):
+    """The table of losses is that of the same folds in memory, which are dealt out class by class."""
+    machine.set_params(C="cv", cv=3, tol=1e-7)
+    table = er.scan(folder / f"{name}-*.parquet", target=name, weight="w")
+    found = clone(machine).fit(table)
+    counting = np.flatnonzero(WEIGHTS > 0)
+    classes, codes = np.unique(TARGETS[name], return_inverse=True) if name == "class" else ([0], np.zeros(ROWS, int))
+    place = Disk([700, 1, len(counting) - 701])  # the folds are the same for any blocks
+    seed = check_random_state(machine.random_state or 0).randint(2**31)
+    folds = place.gathered(place.dealt(place.scattered(codes[counting]), len(classes), 3, seed))
+    for code in range(len(classes)):
+        assert np.ptp(np.bincount(folds[codes[counting] == code])) <= 1
+    splits = [(counting[folds != k], counting[folds == k]) for k in range(3)]
+    expected = clone(machine).set_params(cv=splits).fit(X, TARGETS[name], sample_weight=WEIGHTS)
+    np.testing.assert_allclose(found.choice_.values, expected.choice_.values, rtol=1e-9)
+    np.testing.assert_allclose(found.choice_.losses, expected.choice_.losses, rtol=1e-3)
+    np.testing.assert_allclose(found.choice_.error, expected.choice_.error, rtol=0.05)
+    assert found.C_ == found.choice_.chosen == pytest.approx(expected.C_)
+    assert "passes over" in found.certificate_.reason
+
+
+@pytest.mark.parametrize("machine", [er.Ridge(), er.Ridge(fit_intercept=False, rule="1se")], ids=repr)
+def test_leaving_out_each_row_of_files_is_that_of_memory(folder, machine):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    found = clone(machine).set_params(C="loo").fit(table)
+    expected = clone(machine).set_params(C="loo").fit(X, scores, sample_weight=WEIGHTS)
+    for name in ("values", "mean", "error"):
+        np.testing.assert_allclose(getattr(found.choice_, name), getattr(expected.choice_, name), rtol=1e-8)
+    np.testing.assert_allclose(found.C_, expected.C_)
+    several = er.Classifier("squared", C="loo", multiclass="one_vs_rest")
+    table = er.scan(folder / "class-*.parquet", target="class", weight="w")
+    found = clone(several).fit(table).choice_
+    expected = several.fit(X, TARGETS["class"], sample_weight=WEIGHTS).choice_
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-8)
+    with pytest.raises(Unsuitable, match="multiclass='one_vs_rest'"):
+        er.Classifier("squared", C="loo", multiclass="one_vs_one").fit(table)
+
+
+def test_leaving_out_few_rows_of_many_features_is_that_of_memory(tmp_path):
+    pl.DataFrame(X[:300], schema=NAMES).with_columns(y=pl.Series(scores[:300])).write_parquet(tmp_path / "few.parquet")
+    machine = er.Ridge(features=er.maps.Polynomial(5), C="loo", Cs=5)
+    found = clone(machine).fit(er.scan(tmp_path / "few.parquet", target="y")).choice_
+    np.testing.assert_allclose(found.mean, machine.fit(X[:300], scores[:300]).choice_.mean, rtol=1e-6)
+
+
+def test_folds_that_need_rows_in_memory_say_so(folder):
+    table = er.scan(folder / "number-*.parquet", target="number")
+    with pytest.raises(Unsuitable, match="divides rows in memory; give a number of folds"):
+        er.Ridge(C="cv", cv=KFold(3)).fit(table)
+    with pytest.raises(EmpiriskError, match="give two folds or more"):
+        er.Ridge(C="cv", cv=1).fit(table)
 
 
 def test_learn_learns_from_all_rows_of_a_table_that_is_larger_than_memory(tmp_path):

@@ -265,3 +265,10 @@ def test_the_example_is_a_row_that_exists_and_can_be_asked():
     told = checked.select(shown).with_columns(cs.float().round_sig_figs(3))
     assert told.row(0) in known.select(shown).with_columns(cs.float().round_sig_figs(3)).rows()
     assert pages.docs(found.model, describe(found.model, 1, 1)).count(str(found.model.example["customer_age"]))
+
+
+def test_a_form_with_a_file_in_it_is_told_how_to_send_it(client):
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\na,b\n1,2\n\r\n--x--\r\n'
+    status, answer = client.ask("/table", form, headers={"content-type": "multipart/form-data; boundary=x"})
+    assert status == 415
+    assert "send what is in it alone, as curl --data-binary @rows.csv does" in answer["error"]

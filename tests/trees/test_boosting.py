@@ -6,9 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, softmax
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
+from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -221,6 +226,84 @@ def test_early_stopping_keeps_the_best_round():
     ).fit(X, y)
     assert shorter.stopped_ == "finished"
     assert np.array_equal(shorter.predict_proba(X), machine.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two", "three", "labels"])
+def test_rows_to_stop_by_may_be_given(kind):
+    """Stopping by given rows is to keep the best of all stages on them, and `staged_losses` are the losses there."""
+    X, y = make_classification(900, 8, n_informative=5, n_classes=3, flip_y=0.3, random_state=0)
+    target = {"numbers": y + X[:, 0], "two": y > 0, "three": y, "labels": np.column_stack([y, X[:, 0] > 0])}[kind]
+    machine = er.BoostingRegressor() if kind == "numbers" else er.BoostingClassifier()
+    machine.set_params(n_estimators=60, learning_rate=0.3)
+    weights = np.random.default_rng(0).random(900) + 0.5
+    free = clone(machine).fit(X[:600], target[:600])
+    losses = free.staged_losses(X[600:], target[600:], weights[600:])
+    machine.set_params(early_stopping=True, n_iter_no_change=5)
+    rows = {"X_val": X[600:], "y_val": target[600:], "sample_weight_val": weights[600:]}
+    machine.fit(X[:600], target[:600], **rows)
+    assert machine.n_estimators_ == losses.argmin() + 1 < 60
+    np.testing.assert_allclose(machine.history_["validation_loss"], losses[: machine.n_estimators_ + 5], rtol=1e-12)
+    machine.set_params(refit=True).fit(X[:600], target[:600], **rows)
+    share = 600 / (600 + weights[600:].sum())
+    assert machine.n_estimators_ == round((losses.argmin() + 1) / share)
+    whole = clone(machine).set_params(early_stopping=False, refit=False, n_estimators=machine.n_estimators_)
+    every = np.append(np.ones(600), weights[600:])
+    np.testing.assert_array_equal(machine.predict(X), whole.fit(X, target, sample_weight=every).predict(X))
+
+
+def test_staged_losses_are_those_of_the_answers(numbers):
+    X, y = numbers
+    machine = er.BoostingRegressor("absolute", n_estimators=7).fit(X, y)
+    expected = [np.abs(y - said).mean() for said in machine.staged_predict(X)]
+    np.testing.assert_allclose(machine.staged_losses(X, y), expected)
+    labels = y > np.median(y)
+    machine = er.BoostingClassifier(n_estimators=7).fit(X, labels)
+    expected = [log_loss(labels, shares) for shares in machine.staged_predict_proba(X)]
+    np.testing.assert_allclose(machine.staged_losses(X, labels), expected)
+    np.testing.assert_allclose(machine.staged_errors(X, labels)[-1], 1 - machine.score(X, labels))
+
+
+def test_a_pipeline_hands_on_the_rows_to_stop_by():
+    X, y = make_friedman1(400, noise=1.0, random_state=0)
+    options = {"early_stopping": True, "n_iter_no_change": 3}
+    with config_context(enable_metadata_routing=True):
+        machine = er.BoostingRegressor(**options).set_fit_request(X_val=True, y_val=True)
+        pipeline = make_pipeline(PCA(3, random_state=0), machine, transform_input=["X_val"])
+        pipeline.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
+    mapped = pipeline[0].transform(X)
+    alone = er.BoostingRegressor(**options).fit(mapped[:300], y[:300], X_val=mapped[300:], y_val=y[300:])
+    np.testing.assert_array_equal(pipeline.predict(X), alone.predict(mapped))
+
+
+def test_a_refit_takes_all_rows_in_proportion():
+    X, y = make_friedman1(1000, noise=1.0, random_state=0)
+    options = {"early_stopping": True, "validation_fraction": 0.25, "n_estimators": 400, "random_state": 0}
+    stopped = er.BoostingRegressor(**options).fit(X, y)
+    whole = er.BoostingRegressor(**options, refit=True).fit(X, y)
+    assert whole.n_estimators_ == round(stopped.n_estimators_ / 0.75)
+    assert whole.stopped_ == "early_stopping"
+    plain = er.BoostingRegressor(n_estimators=whole.n_estimators_).fit(X, y)
+    np.testing.assert_array_equal(whole.predict(X), plain.predict(X))
+    np.testing.assert_array_equal(whole.history_["validation_loss"], stopped.history_["validation_loss"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"X_val": [[0.0]]}, "belong together"),
+        ({"X_val": [[0.0]], "y_val": [0]}, "set early_stopping=True"),
+        ({"X_val": [[0.0]], "y_val": [7], "early_stopping": True}, "classes that were not in the training data"),
+        ({"X_val": [[0.0]], "y_val": [0, 1], "early_stopping": True}, "inconsistent numbers of samples"),
+        ({"X_val": [[0.0]], "y_val": [[0, 1]], "early_stopping": True}, "2 columns of labels"),
+        ({"refit": True}, "set early_stopping=True"),
+    ],
+    ids=lambda value: "",
+)
+def test_rows_to_stop_by_must_fit(given, message):
+    options = {name: given[name] for name in ("early_stopping", "refit") if name in given}
+    rows = {name: given[name] for name in ("X_val", "y_val") if name in given}
+    with pytest.raises(ValueError, match=message):
+        er.BoostingClassifier(**options).fit([[0.0], [1.0], [2.0]], [0, 1, 0], **rows)
 
 
 def test_rows_and_columns_can_be_drawn():

@@ -36,7 +36,10 @@ def command(
         str | None, typer.Argument(help="A table with the columns of the model, or a bundled name.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write: .csv, .tsv, .parquet, .arrow or .jsonl.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Where to write: .csv, .tsv, .parquet, .arrow or .jsonl; the screen if not given, or -."
+        ),
     ] = None,
     interval: Annotated[
         float | None, typer.Option(help="Also give intervals that hold so many percent of the numbers, such as 90.")
@@ -54,6 +57,7 @@ def command(
     ] = False,
 ) -> None:
     """Predict the rows of a table; columns that name rows are kept beside the predictions."""
+    out = None if out == Path("-") else out
     ending = ".csv" if out is None else out.suffix.lower()
     if ending not in _WRITERS:
         raise EmpiriskError(f"--out={str(out)!r} has an ending that is not known; use one of {sorted(_WRITERS)}.")

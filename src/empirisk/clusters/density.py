@@ -15,7 +15,7 @@ from empirisk.contract.arguments import check_count, check_number
 from empirisk.contract.inputs import Array, check_size, check_weights, generator
 from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Singular, TooFewRows
 from empirisk.linalg.blocks import over_rows, sum_of_blocks
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
@@ -163,7 +163,7 @@ class Full(Form):
             root = np.sqrt(scatter.diagonal())
             scaled = scatter / np.outer(root, root)
             if not interruptible_call(lambda: np.linalg.eigvalsh(scaled), len(root))[0] >= SINGULAR * len(root):
-                raise EmpiriskError(
+                raise Singular(
                     f"The full covariance of {len(root)} columns is singular: there are too few distinct rows, or "
                     "columns that depend on each other; use covariance_type='diagonal', or a reg_covar above 0, such "
                     "as reg_covar=1e-6."
@@ -262,10 +262,10 @@ def check_rows(estimator: Any, X: Any, sample_weight: Any, again: bool = False) 
     if again:
         return X, weights
     if len(X) < 2:
-        raise EmpiriskError(f"A density needs more than one sample of positive weight, but X has n_samples={len(X)}.")
+        raise TooFewRows(f"A density needs more than one sample of positive weight, but X has n_samples={len(X)}.")
     constant = np.flatnonzero(np.subtract(X.max(axis=0), X.min(axis=0), dtype=np.float64) < VANISHING)
     if len(constant):
-        raise EmpiriskError(
+        raise Singular(
             f"Column {constant[0]} of X is constant, so that the density along it is not finite; drop "
             f"{'it' if len(constant) == 1 else f'the columns {constant.tolist()}'}."
         )

@@ -24,7 +24,7 @@ from empirisk.contract.features import Features, MapsFeatures
 from empirisk.contract.inputs import Array, check_weights
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, TooFewRows
 from empirisk.kernels.distances import robust_centre
 from empirisk.kernels.tiles import DENSE_ENOUGH, dense, density, products, squared_norms
 from empirisk.linalg.blocks import blocks, over_rows
@@ -139,7 +139,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, Estimator):
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
         if len(counting) < 2:
-            raise EmpiriskError(
+            raise TooFewRows(
                 f"Hierarchical needs more than one sample of positive weight, but X has n_samples={len(counting)}."
             )
         self.leaves_ = np.full(len(ones), -1)

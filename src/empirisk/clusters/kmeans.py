@@ -42,6 +42,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.blocks import slices, stable_order
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
+from empirisk.messages import coded
 from empirisk.names import Estimator
 from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, requested, stopping
 from empirisk.validation import available_if, check_array
@@ -271,7 +272,10 @@ class KMeans(
             if deadline.reason != Ending.MAX_TIME:
                 raise
             raise EmpiriskError(
-                f"max_time={self.max_time!r} s were over before the means had moved; give fewer rows, or raise it."
+                coded(
+                    "ER002",
+                    f"max_time={self.max_time!r} s were over before the means had moved; give fewer rows, or raise it.",
+                )
             ) from None
         return self
 

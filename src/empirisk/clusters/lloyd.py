@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import TooFewRows
 from empirisk.linalg.threads import parallel_map
 from empirisk.stop import Stopped, stopping
 
@@ -280,7 +280,7 @@ def split(rows: Any, clusters: int) -> None:
         rows.start_at(np.array(centres))
 
 
-class TooFew(EmpiriskError):
+class TooFew(TooFewRows):
     """There are fewer distinct rows than clusters."""
 
     def __init__(self, clusters: int, distinct: int, name: str = "n_clusters"):

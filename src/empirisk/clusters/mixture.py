@@ -39,6 +39,7 @@ from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows, stable_order
 from empirisk.linalg.design import DenseDesign, Design, design_of
+from empirisk.messages import coded
 from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
 from empirisk.validation import validate_data
@@ -266,7 +267,10 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
             if deadline.reason != Ending.MAX_TIME:
                 raise
             raise EmpiriskError(
-                f"max_time={self.max_time!r} s were over before the step was made; give fewer rows, or raise it."
+                coded(
+                    "ER002",
+                    f"max_time={self.max_time!r} s were over before the step was made; give fewer rows, or raise it.",
+                )
             ) from None
         self.seen_ = dict(vars(columns))
         self._keep_call(self.history_["log_likelihood"] if self.stopped_ == Ending.PARTIAL_FIT else np.empty(0))

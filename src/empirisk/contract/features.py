@@ -17,7 +17,7 @@ from empirisk import kernels, state
 from empirisk.contract.arguments import check_time
 from empirisk.contract.inputs import LARGEST, check_finite, check_size, check_weights
 from empirisk.dual import feasible
-from empirisk.errors import EmpiriskError, Interrupted, Unsuitable
+from empirisk.errors import EmpiriskError, Interrupted, OutOfRange, Unsuitable
 from empirisk.kernels.base import Kernel, Term
 from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
@@ -26,6 +26,7 @@ from empirisk.linalg.design import Design, brings_design, design_of, placed_desi
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.implicit import GramDesign, gram_design, in_double, kernel_sums
 from empirisk.maps.seeds import seeded_clone
+from empirisk.messages import coded
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import FeatureMap, is_blockwise, is_learning_map, is_map, learns_with_machine
 from empirisk.stop import Deadline, Ending, Stopped, flag_or_request, requested, stopping
@@ -168,8 +169,11 @@ class MapsFeatures:
             if deadline is None or deadline.reason != Ending.MAX_TIME:
                 raise  # by a flag around this fit
             raise EmpiriskError(
-                f"max_time={limit!r} s were over before features={features!r} had learned from X; raise it, or give "
-                "features that learn faster."
+                coded(
+                    "ER002",
+                    f"max_time={limit!r} s were over before features={features!r} had learned from X; raise it, "
+                    "or give features that learn faster.",
+                )
             ) from None
 
     def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Design, NDArray]:
@@ -341,7 +345,7 @@ def _check_kernel_size(design: GramDesign, limit: float) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         diagonal = design.diagonal
     if not np.all(diagonal <= limit):  # NaN included
-        raise EmpiriskError(
+        raise OutOfRange(
             f"features: k(x, x) is as large as {diagonal.max():.1e}, where products overflow; divide the columns of X "
             f"by their size, or normalise the kernel{', or give X in float64' if limit == SINGLE else ''}."
         )

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues, OneClass, OutOfRange
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import parallel_map
 from empirisk.names import spelled
@@ -39,12 +39,12 @@ def check_size(name: str, values: Any, limit: float = LARGEST, machine: str = ""
     assert_all_finite(values, input_name=name, estimator_name=machine)
     largest = max(float(numbers.max()), -float(numbers.min()))
     if largest > limit:
-        raise EmpiriskError(
+        raise OutOfRange(
             f"{name} holds numbers as large as {largest:.1e}; beyond {limit:.0e} their products overflow: "
             "divide them by their size first."
         )
     if 0 < largest < 1 / limit:
-        raise EmpiriskError(
+        raise OutOfRange(
             f"{name} holds no number larger than {largest:.1e}; below {1 / limit:.0e} their products vanish: "
             "divide them by their size first."
         )
@@ -107,7 +107,7 @@ def check_weights(sample_weight, rows: int) -> Array:
 def check_weight_range(low: float, high: float) -> None:
     """Raise unless weights from ``low`` to ``high`` are finite, none negative, not all zero, and of a usable size."""
     if not np.isfinite(low + high):
-        raise EmpiriskError("sample_weight contains NaN or infinity; replace those entries or drop the rows.")
+        raise MissingValues("sample_weight contains NaN or infinity; replace those entries or drop the rows.")
     if low < 0:
         raise EmpiriskError("sample_weight contains negative values; weights must be zero or positive.")
     if high == 0:
@@ -127,7 +127,7 @@ def sorted_classes(y: NDArray, weights: Array, continuous: bool = False) -> NDAr
             # As many of them as rows, up to twice each: scikit-learn wonders about classes that mostly have one row.
             check_classification_targets(np.resize(labels, min(len(y), 2 * len(labels))))
         if labels.dtype.kind in "mM" and np.isnat(labels).any():
-            raise EmpiriskError("y holds NaT where a label is missing; drop rows without a label.")
+            raise MissingValues("y holds NaT where a label is missing; drop rows without a label.")
         return labels if weights.min() > 0 else np.unique(y[weights > 0])
     except TypeError as error:  # labels that cannot be compared: None, or words beside numbers
         kinds = sorted({type(label).__name__ for label in y.tolist()})
@@ -171,7 +171,7 @@ def encode_classes(y: NDArray, weights: Array, machine: str) -> tuple[NDArray, N
 def require_two(classes: NDArray, machine: str) -> None:
     """Raise where a machine that tells classes apart has one only."""
     if len(classes) < 2:
-        raise EmpiriskError(
+        raise OneClass(
             f"{machine} needs at least two classes in y, but it holds one class only: {classes[0]!r}; "
             "check the target column."
         )

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from empirisk.contract.meta import Around, transformed
 from empirisk.errors import EmpiriskError
+from empirisk.messages import coded
 from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
@@ -69,7 +70,9 @@ def answers_of(machine: Any, X: Any, classes: NDArray | None) -> HeldOutAnswers:
     predictions = np.asarray(machine.predict(X))
     if classes is None:
         if not np.all(np.isfinite(predictions)):
-            raise EmpiriskError("The machine predicted NaN or infinity on rows it had not seen; check its parameters.")
+            raise EmpiriskError(
+                coded("ER007", "The machine predicted NaN or infinity on rows it had not seen; check its parameters.")
+            )
         return HeldOutAnswers(predictions, None, None, None)
     known = np.asarray(machine.classes_)
     places = np.searchsorted(classes, known)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_paramet
 
 from empirisk.contract import members
 from empirisk.contract.inputs import Array, check_weights, sorted_classes
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, OneClass, TooFewRows
 from empirisk.evaluation.splits import Split, make_splits
 from empirisk.validation import check_array, readable, unmasked
 
@@ -95,7 +95,7 @@ def read_data(
     if targets.ndim > 1 and not (targets.shape[1] > 1 and get_tags(machine).target_tags.multi_output):
         targets = column_or_1d(targets, warn=True)
     if len(targets) < 2:
-        raise EmpiriskError(f"y holds {len(targets)} sample only; at least two rows are needed.")
+        raise TooFewRows(f"y holds {len(targets)} sample only; at least two rows are needed.")
     if _num_samples(X) != len(targets):
         raise EmpiriskError(f"X has {_num_samples(X)} rows but y has {len(targets)}; give one target for each row.")
     weights = None if sample_weight is None else check_weights(sample_weight, len(targets))
@@ -131,7 +131,7 @@ def _classes(machine: Any, y: NDArray) -> NDArray | None:
         return None
     classes = sorted_classes(y, np.ones(len(y)))
     if len(classes) < 2:
-        raise EmpiriskError(f"y holds one class only: {classes[0]!r}; a classifier needs two, check the target column.")
+        raise OneClass(f"y holds one class only: {classes[0]!r}; a classifier needs two, check the target column.")
     return classes
 
 

@@ -10,7 +10,7 @@ from sklearn import model_selection
 from sklearn.utils import check_random_state
 
 from empirisk.contract.arguments import check_count
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.theory.bound import check_open
 
 Rows = NDArray[np.intp]
@@ -107,7 +107,7 @@ def _moments(time: ArrayLike, n: int) -> NDArray:
     if len(values) != n:
         raise EmpiriskError(f"time has {len(values)} entries for {n} rows; give one for each row, or True.")
     if np.any(values != values):  # NaN and NaT are not equal to themselves
-        raise EmpiriskError("time holds missing values; leave those rows out, or say when they were.")
+        raise MissingValues("time holds missing values; leave those rows out, or say when they were.")
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 

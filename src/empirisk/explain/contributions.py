@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import losses
-from empirisk.errors import EmpiriskError, option
+from empirisk.errors import EmpiriskError
+from empirisk.explain.orders import values_in_orders
 from empirisk.explain.shapley import node_weights, shapley_values
 from empirisk.formats import number, shown
 from empirisk.protocols import has_contributions, has_weighted_members, is_grown
@@ -18,6 +19,8 @@ Array = NDArray[np.float64]
 
 #: Training rows that are sent through the trees, so that it is known how many come by each node.
 SENT = 2000
+#: Training rows that stand for what is usual, for machines whose answers are no sums over columns.
+BEHIND = 16
 #: Nodes of all trees up to which that is kept with a model: two bytes each.
 MOST_NODES = 2_000_000
 BLOCK = 256  # rows explained together
@@ -34,21 +37,39 @@ def passed_by(machine: Any, X: Any) -> NDArray[np.uint16] | None:
     return np.concatenate([node_weights(nodes, _dense(X[:SENT])) for nodes in grown]).astype(np.uint16)
 
 
+def rows_behind(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array | None:
+    """Some of these rows, where it takes them to tell what columns add; None where answers are sums over columns."""
+    sums = all(_is_sum(one, X.shape[1]) and (passed is not None or not is_grown(one)) for _, one in _voices(machine))
+    return None if sums else _dense(X[:BEHIND])
+
+
 def contributions(model: Any, table: Any) -> Array:
     """What each column adds to the prediction of each row, rows x used columns.
 
     For a linear machine the weights times the numbers that the encoder makes of the column, for an additive one its
     shapes, for trees, forests and
     boosting the exact Shapley values, and of a vote about numbers the mean of its members'. Of losses of counts and
-    amounts, whose exponents are summed up, it is their part of the prediction. For classes, what speaks
-    for the class that is predicted: of its probability for trees and forests, of its score (log odds, or a margin)
-    for others.
+    amounts, whose exponents are summed up, it is their part of the prediction. For others, such as kernel machines,
+    Shapley values against some training rows (`values_in_orders`). For classes, what speaks
+    for the class that is predicted: its score (log odds, or a margin) where that is a sum over columns, and its
+    probability for others, and for trees and forests.
     """
     encoder, X = model.pipeline[0], model.encode(table)
-    rows = X.shape[0]
-    sources = encoder.sources_[:, None] == np.arange(len(model.schema.used))
-    parts = [_of_numbers(model, X[start : start + BLOCK]) for start in range(0, rows, BLOCK)]
-    by_column = np.concatenate([np.einsum("rno,nc->rco", part, sources.astype(np.float64)) for part in parts])
+    rows, columns = X.shape[0], len(model.schema.used)
+    if _adds_up(model):
+        sources = (encoder.sources_[:, None] == np.arange(columns)).astype(np.float64)
+        parts = [_of_numbers(model, X[start : start + BLOCK]) for start in range(0, rows, BLOCK)]
+        by_column = np.concatenate([np.einsum("rno,nc->rco", part, sources) for part in parts])
+    else:
+        behind, last = model.behind, model.pipeline[-1]
+        if behind is None or behind.shape[1] != X.shape[1]:
+            raise EmpiriskError("The model knows no rows to compare with; learn it with er.learn to explain it.")
+        name = "predict" if not model.classes else "predict_proba" if model.has_probabilities else "decision_function"
+        ask = getattr(last, name)
+        X = _dense(X)
+        by_column = values_in_orders(
+            lambda some: ask(some).reshape(len(some), -1), X, encoder.sources_, columns, behind
+        )
     if not model.classes:
         return by_column[:, :, 0]
     said = np.searchsorted(np.asarray(model.classes), model.predict_encoded(X))
@@ -81,9 +102,11 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
 
 
 def unit_of(model: Any) -> str:
-    """The unit of contributions: that of the target, probability for trees and forests, log odds or margins else."""
+    """The unit of contributions: that of the target, log odds or margins of what is a sum, probability of others."""
     if not model.classes:
         return "its unit"
+    if not _adds_up(model):
+        return "probability" if model.has_probabilities else "margin"
     machine = next(one for _, one in _voices(model.machine))
     if is_grown(machine) and getattr(machine, "baseline_", None) is None:
         return "probability"
@@ -93,6 +116,24 @@ def unit_of(model: Any) -> str:
 def _voices(machine: Any) -> list[tuple[float, Any]]:
     """The machines whose answers add up to a prediction, and how they count: the members of a vote, or it alone."""
     return machine.weighted_members() if has_weighted_members(machine) else [(1.0, machine)]
+
+
+def _adds_up(model: Any) -> bool:
+    """Whether the answers of a model are sums over the numbers of the encoder, or of exact Shapley values."""
+    return (
+        all(_is_sum(one, len(model.pipeline[0].names_)) for _, one in _voices(model.machine)) and model.behind is None
+    )
+
+
+def _is_sum(machine: Any, numbers: int) -> bool:
+    """Whether a machine sums up what so many numbers add, or is made of trees."""
+    return has_contributions(machine) or is_grown(machine) or _weights(machine, numbers) is not None
+
+
+def _weights(machine: Any, numbers: int) -> Array | None:
+    """The weights of a linear machine, outputs x numbers; None where it has not one for each number."""
+    weights = getattr(machine, "coef_", None)
+    return None if weights is None or np.shape(weights)[-1] != numbers else np.atleast_2d(weights)
 
 
 def _of_numbers(model: Any, X: Any) -> Array:
@@ -122,15 +163,9 @@ def _of_scores(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array
     """What each number of the encoder adds to what the machine sums up."""
     if has_contributions(machine):
         return machine.contributions(_dense(X))
-    weights = getattr(machine, "coef_", None)
-    if weights is not None and np.shape(np.atleast_2d(weights))[1] == X.shape[1]:
-        return _dense(X)[:, :, None] * np.atleast_2d(weights).T
-    if not is_grown(machine):
-        raise EmpiriskError(
-            f"A {type(machine).__name__} has no contributions of single columns; they exist for linear machines, "
-            "additive machines, trees, forests and boosting: learn one of those, such as with "
-            f"{option('machines', ['boosting'])}."
-        )
+    weights = _weights(machine, X.shape[1])
+    if weights is not None:
+        return _dense(X)[:, :, None] * weights.T
     nodes = machine.nodes_
     if passed is None or len(passed) < len(nodes):
         raise EmpiriskError("The model does not know how many rows came by each node; learn it again to explain it.")

@@ -19,21 +19,23 @@ NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
 ODD_BLANKS = r"(?s).*([^ ] {2,}[^ ]|[\t\n\r\f\v]).*"
 MONTHS = ("January", "February", "March", "April", "May", "June", "July")
 MONTHS += ("August", "September", "October", "November", "December")
-#: The fields of a format of dates: a pattern, and an example that fits.
+SHORT = "|".join(name[:3] for name in MONTHS)
+LONG = "|".join(f"{name[:3]}({name[3:]})?" for name in MONTHS)
+#: The fields of a format of dates: a pattern, and an example that fits. A blank may stand before a number.
 FIELDS = {
-    "%Y": ("[0-9]{4}", "2000"),
-    "%y": ("[0-9]{2}", "00"),
-    "%m": ("[0-9]{1,2}", "01"),
-    "%d": ("[0-9]{1,2}", "01"),
-    "%b": ("[A-Za-z]{3,9}", "Jan"),
-    "%B": ("[A-Za-z]{3,9}", "January"),
-    "%H": ("[0-9]{1,2}", "00"),
-    "%I": ("[0-9]{1,2}", "12"),
-    "%M": ("[0-9]{1,2}", "00"),
-    "%S%.f": (r"[0-9]{1,2}([.][0-9]{1,9})?", "00"),
-    "%S": ("[0-9]{1,2}", "00"),
-    "%p": ("[AaPp][Mm]", "AM"),
-    "%:z": ("[+-][0-9]{2}:?[0-9]{2}", "+00:00"),
+    "%Y": ("[ ]?[1-9][0-9]{3}", "2000"),
+    "%y": ("[ ]?[0-9]{2}", "00"),
+    "%m": ("[ ]?(0?[1-9]|1[0-2])", "01"),
+    "%d": ("[ ]?(0?[1-9]|[12][0-9]|3[01])", "01"),
+    "%b": (f"(?i:{SHORT})", "Jan"),
+    "%B": (f"(?i:{LONG})", "January"),
+    "%H": ("[ ]?([01]?[0-9]|2[0-3])", "00"),
+    "%I": ("[ ]?(0?[1-9]|1[0-2])", "12"),
+    "%M": ("[ ]?[0-5]?[0-9]", "00"),
+    "%S%.f": ("[ ]?([0-5]?[0-9]|60)([.][0-9]+)?", "00"),
+    "%S": ("[ ]?([0-5]?[0-9]|60)", "00"),
+    "%p": ("(?i:[ap]m)", "AM"),
+    "%:z": ("[ ]?[+-]([01][0-9]|2[0-3]):?[0-5][0-9]", "+00:00"),
 }
 TOKEN = re.compile("|".join(sorted(map(re.escape, FIELDS), key=len, reverse=True)))
 #: Years of two digits up to this one are in this century.
@@ -136,10 +138,11 @@ def days(x: Symbolic, forms: Sequence[str]) -> Symbolic:
     """Days since 1970 of dates in one of some formats, NaN where they are in none.
 
     >>> from empirisk.exports.tensor import entry
-    >>> days(entry("x", np.array([["2.1.1970"], ["1970-01-03"]], dtype=object)), ["%d.%m.%Y", "%Y-%m-%d"]).value.ravel()
-    array([1., 2.])
+    >>> x = entry("x", np.array([["2. 1.1970"], ["1970-01-03"], ["31.2.2000"]], dtype=object))
+    >>> days(x, ["%d.%m.%Y", "%Y-%m-%d"]).value.ravel()
+    array([ 1.,  2., nan])
     """
-    text = trimmed(x, max(form.count(" ") for form in forms))
+    text = _single_blanks(x, max(len(TOKEN.findall(form)) for form in forms))
     found = lookup(x, {}, np.nan)
     for form in reversed(forms):
         fits, value = _days_in(text, form)
@@ -147,44 +150,74 @@ def days(x: Symbolic, forms: Sequence[str]) -> Symbolic:
     return found
 
 
+def _single_blanks(x: Symbolic, words: int) -> Symbolic:
+    """The words of each text with one blank between two; "" where there are more than so many words."""
+    parts, _ = apply("StringSplit", x, delimiter=None, maxsplit=-1)
+    none = np.where(x == x, constant([""]), constant([""]))[:, :, None]
+    padded = np.concatenate([parts, *[none] * (words + 1)], axis=2)
+    text, *more = (padded[:, :, k] for k in range(words + 1))
+    for piece in more:
+        blank = np.where(piece == constant([""]), constant([""]), constant([" "]))
+        text = apply("StringConcat", apply("StringConcat", text, blank), piece)
+    return np.where(more[-1] == constant([""]), text, constant([""]))
+
+
 def _days_in(x: Symbolic, form: str) -> tuple[Symbolic, Symbolic]:
     """Which texts are dates of a format, and their days. Others are read as an example, and do not count."""
-    tokens, between = TOKEN.findall(form), TOKEN.split(form)
-    patterns = [FIELDS[token][0] + _literal(mark) for token, mark in zip(tokens, between[1:], strict=True)]
-    fits = matches(x, _literal(between[0]) + "".join(patterns))
+    fits = matches(x, _pattern(form))
     example = TOKEN.sub(lambda found: FIELDS[found[0]][1], form)
     fields = _fields(np.where(fits, x, constant([example])), form)
     year = fields.get("%Y")
     if year is None:
-        year = fields["%y"] + np.where(fields["%y"] < CENTURY, 2000.0, 1900.0)
+        year = fields["%y"] + np.where(fields["%y"] <= CENTURY, 2000.0, 1900.0)
     month = next(fields[name] for name in ("%m", "%b", "%B") if name in fields)
-    valid = (month >= 1) & (month <= 12) & (fields["%d"] >= 1) & (fields["%d"] <= 31)
+    first = _first_of(year, month)
+    valid = fields["%d"] <= _first_of(year, month + 1.0) - first
     hour = fields.get("%H", 0.0)
     if "%I" in fields:
         hour = np.where(fields["%I"] == 12, 0.0, fields["%I"]) + fields["%p"]
     second = fields.get("%S%.f", fields.get("%S", 0.0))
     time = 3600.0 * hour + 60.0 * fields.get("%M", 0.0) + second - 60.0 * fields.get("%:z", 0.0)
-    return fits & valid, _days_of(year, month, fields["%d"]) + time * (1 / 86400)
+    return fits & valid, first + fields["%d"] - 1.0 + time * (1 / 86400)
+
+
+def _pattern(form: str) -> str:
+    """What a text of a format looks like. A blank of the format may be absent beside another sign, and before AM."""
+    tokens, between = TOKEN.findall(form), TOKEN.split(form)
+    written = [_literal(between[0])]
+    for token, mark, following in zip(tokens, between[1:], [*tokens[1:], ""], strict=True):
+        blank = "[ ]?" if following == "%p" else _literal(mark.strip() or mark)
+        written.append(FIELDS[token][0] + blank)
+    return "".join(written)
 
 
 def _fields(rest: Symbolic, form: str) -> dict[str, Any]:
     """The numbers that stand in a text of a format."""
     found: dict[str, Any] = {}
     tokens, between = TOKEN.findall(form), TOKEN.split(form)
-    for token, mark in zip(tokens, between[1:], strict=True):
-        if mark:
-            piece, rest = _cut(rest, mark)
+    for token, mark, following in zip(tokens, between[1:], [*tokens[1:], ""], strict=True):
+        if following == "%p":
+            found["%p"] = np.where(matches(rest, "(?i:.*pm)"), 12.0, 0.0)
+            for letter in "AaPp":
+                rest = _cut(apply("StringConcat", rest, constant([letter])), letter)[0]
+            piece = rest
+        elif token == "%p":
+            break
+        elif mark:
+            ahead = matches(rest, "[ ].*")
+            rest = np.where(ahead, _cut(np.where(ahead, rest, constant([" "])), " ")[1], rest)
+            piece, rest = _cut(rest, mark.strip() or mark)
         elif token.startswith("%S") and form.endswith("%:z"):
             # What follows the seconds begins with its sign.
             plus = matches(rest, "[^+]*[+].*")
-            ahead = [_cut(np.where(plus == truth, rest, constant([f"0{sign}00:00"])), sign) for truth, sign in SIGNS]
-            piece = np.where(plus, ahead[0][0], ahead[1][0])
-            found["%:z"] = np.where(plus, _minutes(ahead[0][1]), -_minutes(ahead[1][1]))
-            found[token] = _number(piece)
-            return found
+            pairs = [_cut(np.where(plus == truth, rest, constant([f"0{sign}00:00"])), sign) for truth, sign in SIGNS]
+            piece = np.where(plus, pairs[0][0], pairs[1][0])
+            found["%:z"] = np.where(plus, _minutes(pairs[0][1]), -_minutes(pairs[1][1]))
+            found[token] = _number(_word(piece))
+            break
         else:
             piece = rest
-        found[token] = READ.get(token, _number)(piece)
+        found[token] = _month(piece) if token in ("%b", "%B") else _number(_word(piece))
     return found
 
 
@@ -198,6 +231,11 @@ def _cut(x: Symbolic, mark: str) -> tuple[Symbolic, Symbolic]:
     return parts[:, :, 0], parts[:, :, 1]
 
 
+def _word(x: Symbolic) -> Symbolic:
+    """The first word of each text; every text has one."""
+    return apply("StringSplit", x, delimiter=None, maxsplit=-1)[0][:, :, 0]
+
+
 def _minutes(x: Symbolic) -> Symbolic:
     """Minutes of hours and minutes, with a colon or without."""
     hours, minutes = _cut(np.where(matches(x, ".*:.*"), x, constant(["00:00"])), ":")
@@ -207,25 +245,16 @@ def _minutes(x: Symbolic) -> Symbolic:
 
 
 def _month(x: Symbolic) -> Symbolic:
-    names = {way(name[:size]): k + 1.0 for k, name in enumerate(MONTHS) for size in (3, 99) for way in WAYS}
-    return lookup(x, names)
+    """The number of a month by its name, in capitals or not."""
+    numbers = (np.where(matches(x, f"(?i:{name[:3]}.*)"), k, 0.0) for k, name in enumerate(MONTHS, 1))
+    return reduce(np.add, numbers)
 
 
-#: Ways to write a name.
-WAYS = (str.title, str.lower, str.upper)
-#: How fields that are no numbers are read.
-READ: dict[str, Callable[[Symbolic], Symbolic]] = {
-    "%b": _month,
-    "%B": _month,
-    "%p": lambda x: lookup(x, {"PM": 12.0, "pm": 12.0, "Pm": 12.0, "pM": 12.0}, 0.0),
-}
-
-
-def _days_of(year: Symbolic, month: Symbolic, day: Symbolic) -> Symbolic:
-    """Days since 1970 of a day of the Gregorian calendar, from a year that begins in March."""
+def _first_of(year: Symbolic, month: Symbolic) -> Symbolic:
+    """Days since 1970 of the first of a month of the Gregorian calendar, from a year that begins in March."""
     early = (month <= 2).astype(np.float64)
     year = year - early
     era = np.floor(year / 400.0)
     of_era = year - 400.0 * era
-    of_year = np.floor((153.0 * (month - 3.0 + 12.0 * early) + 2.0) / 5.0) + day - 1.0
+    of_year = np.floor((153.0 * (month - 3.0 + 12.0 * early) + 2.0) / 5.0)
     return 146097.0 * era + 365.0 * of_era + np.floor(of_era / 4.0) - np.floor(of_era / 100.0) + of_year - 719468.0

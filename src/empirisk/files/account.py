@@ -6,7 +6,7 @@ thousand objects hold. Everything is counted before it is done, so that a file o
 
 from typing import NamedTuple
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import NotLoaded, TooLarge
 
 #: Bytes to look at in the arrays and lists of any file, which take a second or two, and how many for each of its own.
 FREE_WORK, WORK_GROWTH = 2 * 10**8, 16
@@ -18,7 +18,7 @@ OBJECT, VALUE, TABLE, COLUMN, GENERATOR = 4_000, 32, 64_000, 4_000, 16_000
 LIST, ENTRY, TAGGED = 64, 8, 512
 
 
-class Damaged(EmpiriskError):
+class Damaged(NotLoaded):
     """A model file is not as one that was written; ``what`` says why."""
 
     def __init__(self, what: str):
@@ -52,7 +52,7 @@ class Account:
         """Count memory before it is taken: that of all contents together is limited."""
         self._memory += size
         if self._memory > self._limit:
-            raise EmpiriskError(
+            raise TooLarge(
                 f"The model file needs {self._memory / 1e9:.3g} GB, more than the limit of {self._limit / 1e9:.3g} GB; "
                 "raise er.load(path, limit='...') if you trust it."
             )

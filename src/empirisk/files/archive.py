@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from empirisk.errors import LETTERS, EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError, NotLoaded
 from empirisk.files.account import Account, Damaged
 from empirisk.files.atomic import whole_file
 
@@ -57,7 +57,7 @@ class Reader:
         self._infos = _checked_infos(archive, length)
         self.account.take(sum(info.file_size for info in self._infos.values()))
         if MANIFEST not in self._infos:
-            raise EmpiriskError("The file is a zip, but not a model file: it has no manifest; give a file of er.save.")
+            raise NotLoaded("The file is a zip, but not a model file: it has no manifest; give a file of er.save.")
         self.about = self._json(MANIFEST)
         self.listed = _checked_manifest(self.about, self._infos)
 
@@ -150,7 +150,7 @@ def _checked_manifest(about: Any, infos: dict[str, zipfile.ZipInfo]) -> dict[str
     if not isinstance(about, dict) or type(about.get("format")) is not int:
         raise Damaged("its manifest states no format")
     if about["format"] > FORMAT:
-        raise EmpiriskError(
+        raise NotLoaded(
             f"The model file has format {about['format']}, newer than this version of Empirisk reads ({FORMAT}); "
             "update Empirisk."
         )

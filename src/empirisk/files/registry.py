@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 import empirisk
-from empirisk.errors import LETTERS, EmpiriskError
+from empirisk.errors import LETTERS, NotLoaded
 from empirisk.files.steps import STEPS
 from empirisk.names import BEFORE_0_2
 
@@ -129,7 +129,7 @@ def class_of(name: Any) -> type:
     wanted = str(name)
     found = find(wanted) or find(MOVED.get(wanted, wanted.replace("selection.", "evaluation.")))
     if found is None:
-        raise EmpiriskError(
+        raise NotLoaded(
             f"The model file holds an object of kind {wanted[:LETTERS]!r}, which this version of Empirisk does not "
             "load; write the file again with Empirisk's own machines, or update Empirisk."
         )

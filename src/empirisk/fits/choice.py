@@ -15,18 +15,23 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from empirisk import state
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, TooFewRows, Unsuitable
 from empirisk.fits.constraint import Constraint
 from empirisk.fits.fit import Fit, SolverRun
-from empirisk.fits.leave_one_out import decompose
+from empirisk.fits.leave_one_out import LeftOutInPasses, decompose, is_tall
 from empirisk.linalg.design import design_of
+from empirisk.linalg.rowspace import RowVector
+from empirisk.losses.base import Loss
 from empirisk.maps.seeds import seeded_clone
+from empirisk.messages import coded
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import is_learning_map
 from empirisk.stop import REMEDIES, Deadline, Ending, Stopped, cut_by, stopping, warn_of
 
 #: Of each value in turn: the fits of the problems, and the sum of the losses of the held-out rows.
 Judged = Iterator[tuple[list[Fit], float]]
+#: Of each problem the samples to learn from, and those to judge by.
+Parts = list[tuple[RowVector, ...]]
 WAYS = ("loo", "cv")
 RULES = ("best", "1se")
 SCORING_TOL = 1e-4  # a score of held-out rows needs no more than four digits of the fit
@@ -51,7 +56,8 @@ class Choice:
     values : array
         The values tried, increasing.
     losses : array, samples or folds x values
-        Held-out loss: of each row (leave-one-out) or of each fold (mean over its rows).
+        Held-out loss: of each row (leave-one-out; of rows that are not in memory the mean) or of each fold (mean over
+        its rows).
     mean, error : arrays
         Mean held-out loss of each value, and its standard error.
     chosen : float
@@ -127,8 +133,11 @@ def choose_C(machine: ChoosesC, X: Any, problems: list[Problem], y: NDArray, run
             if run.deadline.reason != Ending.MAX_TIME:
                 raise  # an interrupt: without a C there is no fit to keep
             raise EmpiriskError(
-                f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
-                "give a number as C, or use fewer rows."
+                coded(
+                    "ER002",
+                    f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
+                    "give a number as C, or use fewer rows.",
+                )
             ) from None
     again = is_learning_map(machine.features)
     judged = partial(_learning_again, machine, X, y, run) if again else partial(_along_a_path, _judging(run))
@@ -155,6 +164,10 @@ def choice_of(values: Array, losses: Array, weights: Array, rule: str, simplest:
     share, bounded = weights / weights.sum(), np.fmin(losses, MAX_LOSS)
     mean = share @ bounded
     error = np.sqrt(np.maximum(share @ (bounded - mean) ** 2, 0.0) / max(weights.sum() - 1, 1))
+    return _by_rule(values, losses, mean, error, rule, simplest)
+
+
+def _by_rule(values: Array, losses: Array, mean: Array, error: Array, rule: str, simplest: int = 0) -> Choice:
     best = int(np.argmax(mean <= (1 + LOSS_ROUNDING) * mean.min()))  # rounding decides between none
     chosen = best if rule == "best" else int(np.flatnonzero(mean <= mean[best] + error[best])[simplest])
     return Choice(values, losses, mean, error, float(values[chosen]), rule)
@@ -171,8 +184,11 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     if any(problem.design is not first.design for problem in problems):
         raise Unsuitable("C='loo' needs every machine to use the same rows; use multiclass='one_vs_rest' or C='cv'.")
     if len(first.y) < 2:
-        raise EmpiriskError("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
-    parts = decompose(first)
+        raise TooFewRows("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
+    targets, tall = [problem.y for problem in problems], is_tall(*first.design.shape)
+    if not (first.design.in_memory or tall):  # no more than a few numbers of the matrix of the columns
+        targets, first = [first.rowspace.gathered(y) for y in targets], first.part(slice(None))
+    parts = decompose(first) if first.design.in_memory else LeftOutInPasses.of(first)
     # Rows that are all alike leave only rounding; every C is then the same.
     rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
     largest = float(parts.values.max(initial=0.0))
@@ -180,24 +196,28 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     # From where the largest direction is shrunk to a tenth to where ones ten million times smaller count nearly fully.
     values = grid(Cs, 0.05 / scale, 5e7 / scale)
     # The penalty of the machine is l2/2 |w|^2: an elastic net without l1 scales C.
+    scaled = values / first.penalty.l2
+    if isinstance(parts, LeftOutInPasses):
+        mean, error = parts.losses(targets, scaled, MAX_LOSS)
+        return _by_rule(values, mean[None], mean, error, rule)
     losses = np.zeros((len(first.y), len(values)))
-    for problem in problems:
-        losses += parts.residuals(problem.y, values / first.penalty.l2) ** 2
+    for y in targets:
+        losses += parts.residuals(y, scaled) ** 2
     return choice_of(values, losses, first.weights, rule)
 
 
 def _cross_validate(
     machine: ChoosesC, problems: list[Problem], y: NDArray, judged: Callable[..., Judged], deadline: Deadline
 ) -> Choice:
-    counting = np.unique(np.concatenate([problem.places for problem in problems]))
-    splits = _folds(machine, y, counting)
+    splits = _folds(machine, problems, y)
     values = grid(machine.Cs, *natural_range(problems))
     table = np.full((len(splits), len(values)), np.nan)
     sizes = np.zeros(len(splits))
-    for number, (train, test) in enumerate(splits):
-        sizes[number] = sum(problem.weights[_standing_in(problem, test)].sum() for problem in problems)
+    for number, split in enumerate(splits):
+        parts = [tuple(_standing_in(problem, rows) for rows in split) for problem in problems]
+        sizes[number] = _judging_weight(problems, parts)
         to_come = (len(splits) - number) * len(values)
-        for column, (fits, lost) in enumerate(judged(problems, train, test, values, to_come)):
+        for column, (fits, lost) in enumerate(judged(problems, parts, values, to_come)):
             cut = any(fit.certificate.status in (Ending.MAX_TIME, Ending.INTERRUPTED) for fit in fits)
             if not cut or number == column == 0:  # the first value of the first fold is all there is if it is cut
                 table[number, column] = lost / sizes[number]
@@ -207,25 +227,35 @@ def _cross_validate(
     return choice_of(values, table, sizes / sizes.mean(), machine.rule)
 
 
-def _along_a_path(
-    run: SolverRun, problems: list[Problem], train: NDArray, test: NDArray, values: Array, to_come: int
-) -> Judged:
+def _judging_weight(problems: list[Problem], parts: Parts) -> float:
+    """The weight of the rows that one fold is judged by, for all problems; each must have some on both sides."""
+    weights = [
+        [problem.rowspace.take(problem.weights, chosen).sum() for chosen in part]
+        for problem, part in zip(problems, parts, strict=True)
+    ]
+    if not np.min(weights) > 0:
+        raise EmpiriskError("C='cv': a fold holds no row of some class or target; use fewer folds or a stratified cv.")
+    return float(np.sum(weights, axis=0)[1])
+
+
+def _along_a_path(run: SolverRun, problems: list[Problem], parts: Parts, values: Array, to_come: int) -> Judged:
     """The fits of one fold for each value, begun where the last ones ended, and the losses of its held-out rows."""
-    inside = [_part(problem, train) for problem in problems]
-    outside = [_part(problem, test, train).with_C(1.0) for problem in problems]
+    pairs = list(zip(problems, parts, strict=True))
+    inside = [problem.part(train) for problem, (train, _) in pairs]
+    outside = [problem.part(test, train).with_C(1.0) for problem, (train, test) in pairs]
     for fits in along(inside, values, run, max(run.limits.tol, SCORING_TOL)):
         yield fits, sum(part.loss_sum(part.predict(fit.point)) for part, fit in zip(outside, fits, strict=True))
 
 
 def _learning_again(
     machine: ChoosesC, X: Any, y: NDArray, run: SolverRun,
-    problems: list[Problem], train: NDArray, test: NDArray, values: Array, to_come: int,
+    problems: list[Problem], parts: Parts, values: Array, to_come: int,
 ) -> Judged:  # fmt: skip
     """The same where the features learn with the machine: they begin again for each value, on the rows of the fold."""
     for number, C in enumerate(values):
         # They are shown all rows, but the problems point to those of the fold alone.
         features = seeded_clone(machine.features, machine.random_state).fit(X, y)
-        inside = [_part(problem, train).with_C(float(C)) for problem in problems]
+        inside = [problem.part(train).with_C(float(C)) for problem, (train, _) in zip(problems, parts, strict=True)]
         left = _judging(run).deadline.left()
         seconds = None if left is None else max(left / (to_come - number), SHORTEST)
         limits = replace(run.limits, max_time=seconds)
@@ -233,8 +263,7 @@ def _learning_again(
             alone = replace(run, progress=None, learning=None, limits=limits, deadline=Deadline(seconds))
             learned, fits = alone.learn(inside, features)
         phi, lost = design_of(features.transform(X)), 0.0
-        for problem, found, fit in zip(problems, learned, fits, strict=True):
-            kept = _standing_in(problem, test)
+        for problem, (_, kept), found, fit in zip(problems, parts, learned, fits, strict=True):
             rows = problem.places[kept]
             judged = replace(problem, design=phi.rows(rows), y=problem.y[kept], weights=problem.weights[kept], C=1.0)
             lost += judged.loss_sum(judged.predict(Point(fit.point.w, found.constants(fit.point))))
@@ -263,24 +292,22 @@ def _pick_in_haste(machine: ChoosesC, Cs: Array, table: Array, sizes: Array) -> 
     return replace(found, cut=True)
 
 
-def _folds(machine: ChoosesC, y: NDArray, counting: NDArray[np.intp]) -> list[tuple[NDArray, NDArray]]:
+def _folds(machine: ChoosesC, problems: list[Problem], y: RowVector) -> list[tuple[RowVector, RowVector]]:
     """The rows to learn from and those to judge by, of every fold; a number of folds is shuffled by ``random_state``.
 
     It divides the rows that count, of which some problem has a sample: a row of weight zero could as well be absent.
     Without a seed the folds are those of seed 0, as in `evaluate`: the same data gives the same C.
     """
+    if not problems[0].design.in_memory:
+        return _folds_elsewhere(machine, y)
     stratified, cv = is_classifier(machine) and np.ndim(y) == 1, machine.cv
+    counting = np.unique(np.concatenate([problem.places for problem in problems]))
     if stratified:
         classes, counts = np.unique(y[counting], return_counts=True)
-        if counts.min() < 2:
-            raise EmpiriskError(
-                f"C='cv': y holds one row of the class {classes[counts.argmin()]!r}, which no fold can both learn from "
-                "and judge by; drop the row, or give a number as C."
-            )
+        _require_two_of_each(classes, counts)
     try:
         if isinstance(cv, Integral):
-            # A seed is any whole number of 31 bits.
-            seed = check_random_state(0 if machine.random_state is None else machine.random_state).randint(2**31)
+            seed = _seed(machine)
             folds = (StratifiedKFold if stratified else KFold)(int(cv), shuffle=True, random_state=seed)
             return [(counting[train], counting[test]) for train, test in folds.split(counting, y[counting])]
         return list(check_cv(cv, y, classifier=stratified).split(np.zeros((len(y), 1)), y))
@@ -291,20 +318,40 @@ def _folds(machine: ChoosesC, y: NDArray, counting: NDArray[np.intp]) -> list[tu
         ) from error
 
 
-def _part(problem: Problem, rows: NDArray, trained: NDArray | None = None) -> Problem:
-    """The problem of those of its samples that stand in the given rows of the user's data.
+def _folds_elsewhere(machine: Any, codes: RowVector) -> list[tuple[RowVector, RowVector]]:
+    """The same as masks of rows that are not in memory, which are dealt out class by class as they come."""
+    cv, rows = machine.cv, codes.place
+    if not isinstance(cv, Integral):
+        raise Unsuitable(f"cv={cv!r} divides rows in memory; give a number of folds.")
+    counts = rows.class_weights(codes, rows.constant(1.0), len(machine.classes_) if is_classifier(machine) else 1)
+    if is_classifier(machine):
+        _require_two_of_each(machine.classes_, counts)
+    if not 2 <= int(cv) <= counts.max():
+        raise EmpiriskError(
+            f"C='cv' with cv={cv!r} cannot split {rows.count} rows: give two folds or more, and no "
+            "more than a class has rows, or a number as C."
+        )
+    folds = rows.dealt(codes, len(counts), int(cv), _seed(machine))
+    return [(folds != number, folds == number) for number in range(int(cv))]
 
-    With ``trained``, it is to be predicted with weights found on those rows.
-    """
-    kept = _standing_in(problem, rows)
-    if len(kept) == 0:
-        raise EmpiriskError("C='cv': a fold holds no row of some class or target; use fewer folds or a stratified cv.")
-    return problem.part(kept, None if trained is None else _standing_in(problem, trained))
+
+def _require_two_of_each(classes: NDArray, counts: NDArray) -> None:
+    """Raise where a class has rows on one side of every fold alone."""
+    if counts.min() < 2:
+        raise EmpiriskError(
+            f"C='cv': y holds one row of the class {classes[counts.argmin()]!r}, which no fold can both learn from "
+            "and judge by; drop the row, or give a number as C."
+        )
 
 
-def _standing_in(problem: Problem, rows: NDArray) -> NDArray[np.intp]:
+def _seed(machine: Any) -> int:
+    """The seed of the folds: any whole number of 31 bits."""
+    return check_random_state(0 if machine.random_state is None else machine.random_state).randint(2**31)
+
+
+def _standing_in(problem: Problem, rows: RowVector) -> RowVector:
     """The samples of a problem that stand in the given rows of the user's data."""
-    return np.flatnonzero(np.isin(problem.places, rows))
+    return problem.rowspace.standing_in(problem.rows, rows)
 
 
 def natural_range(problems: list[Problem], reach: float = 1e4) -> tuple[float, float]:
@@ -328,15 +375,19 @@ def _unit(problems: list[Problem]) -> float:
 
     A prediction is as large as C times the slopes; those of the squared loss are as large as the targets themselves.
     """
-    deviations = slopes = 0.0
+    total = np.zeros(2)
     for problem in problems:
         if problem.classes or problem.loss.margin_form:
             return 1.0  # margins are about one
-        f = problem.constant_predictions
-        # The logarithms that deviances predict deviate by about one.
-        away = np.abs(problem.y - f) if problem.loss.residual_form else np.ones(len(f))
-        deviations += float(problem.weights @ away)
-        slopes += float(problem.weights @ np.abs(problem.loss.derivative(problem.y, f)))
+        loss = problem.loss
+
+        def sums(s: Array, y: Array, f: Array, loss: Loss = loss) -> Array:
+            # The logarithms that deviances predict deviate by about one.
+            away = np.abs(y - f) if loss.residual_form else np.ones(len(f))
+            return np.array([s @ away, s @ np.abs(loss.derivative(y, f))])
+
+        total += problem.rowspace.sum(sums, problem.weights, problem.y, problem.constant_predictions)
+    deviations, slopes = total
     ratio = deviations / slopes if slopes > 0 else 1.0
     return 10.0 ** np.round(np.log10(ratio)) if 1 / LARGEST < ratio < LARGEST else 1.0
 

@@ -12,6 +12,7 @@ from scipy.linalg import cho_solve
 
 from empirisk.linalg import blocks, lapack
 from empirisk.linalg.design import DenseDesign
+from empirisk.linalg.rowspace import RowVector
 from empirisk.linalg.threads import interruptible_call
 from empirisk.problem import Array, Problem
 from empirisk.settings import require
@@ -57,15 +58,81 @@ class EigenDecomposition:
         out = np.empty((len(y), len(Cs)))
 
         def run(rows: slice) -> None:
-            diagonal, product = self.vectors[rows] ** 2 @ inverse, self.vectors[rows] @ weights
-            if not self.by_rows:
-                # lambda G = (1 - constant constant') - scores inverse scores', and lambda cancels in the quotient.
-                diagonal = (1.0 - self.constant[rows] ** 2)[:, None] - diagonal
-                product = target[rows, None] - product
-            out[rows] = product / diagonal / self.root[rows, None]
+            if self.by_rows:
+                diagonal, product = self.vectors[rows] ** 2 @ inverse, self.vectors[rows] @ weights
+                out[rows] = product / diagonal / self.root[rows, None]
+            else:
+                constant, root = self.constant[rows], self.root[rows]
+                out[rows] = residuals_from_scores(self.vectors[rows], target[rows], root, constant, inverse, weights)
 
         blocks.over_rows(run, len(y), 8 * (self.vectors.shape[1] + 3 * len(Cs)))
         return out
+
+
+def residuals_from_scores(
+    scores: Array, target: Array, root: Array, constant: Array, inverse: Array, weights: Array
+) -> Array:
+    """The residuals of some rows left out, one column per C: each row needs no other, where X'X is decomposed."""
+    # lambda G = (1 - constant constant') - scores inverse scores', and lambda cancels in the quotient.
+    diagonal = (1.0 - constant**2)[:, None] - scores**2 @ inverse
+    return (target[:, None] - scores @ weights) / diagonal / root[:, None]
+
+
+@dataclass(frozen=True)
+class LeftOutInPasses:
+    """The same for rows that are not in memory, of which there are many more than columns: by their summed moments.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem, of whose design the rows are read.
+    vectors, values : arrays d x d and d
+        The eigenvectors and eigenvalues of X'X.
+    centre : array of d
+        The weighted mean of the rows, zero without an intercept.
+    """
+
+    problem: Problem
+    vectors: Array
+    values: Array
+    centre: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> "LeftOutInPasses":
+        """The moments of a ridge problem, from two passes."""
+        total, design = problem.weights.sum(), problem.design
+        centre = design.tdot(problem.weights) / total if problem.intercept else np.zeros(design.shape[1])
+        values, vectors = eigenpairs(design.gram(problem.weights) - total * np.outer(centre, centre))
+        return cls(problem, vectors, np.maximum(values, 0.0), centre)
+
+    def losses(self, targets: list[RowVector], Cs: Array, most: float) -> tuple[Array, Array]:
+        """The mean of the squared residuals of rows left out, no loss above ``most``, and its standard error."""
+        problem, rows = self.problem, self.problem.rowspace
+        total, vectors = problem.weights.sum(), self.vectors
+        inverse = 1.0 / (self.values[:, None] + 1.0 / (2.0 * Cs))
+        levels = [rows.dot(problem.weights, y) / total if problem.intercept else 0.0 for y in targets]
+        weights = []
+        for y, level in zip(targets, levels, strict=True):
+            moment = problem.design.tdot(rows.map(lambda s, y, level=level: s * (y - level), problem.weights, y))
+            weights.append(inverse * (vectors.T @ moment)[:, None])
+        share = 1.0 / np.sqrt(total) if problem.intercept else 0.0
+
+        def run(scores: Array, s: Array, *targets: Array) -> Array:
+            root = np.sqrt(s)
+            scaled, lost = root[:, None] * scores, np.zeros((len(s), len(Cs)))
+            for y, level, each in zip(targets, levels, weights, strict=True):
+                lost += residuals_from_scores(scaled, root * (y - level), root, root * share, inverse, each) ** 2
+            lost = np.fmin(lost, most)
+            return np.stack([s @ lost, s @ lost**2])
+
+        sums = problem.design.sum_of_predictions(vectors, -self.centre @ vectors, run, problem.weights, *targets)
+        mean, squares = sums / total
+        return mean, np.sqrt(np.maximum(squares - mean**2, 0.0) / max(total - 1, 1))
+
+
+def is_tall(rows: int, columns: int) -> bool:
+    """Whether X'X is decomposed: up to `ROWS` rows, X X' does not cancel where the fit interpolates."""
+    return rows > columns and rows > min(4 * columns, ROWS)
 
 
 def decompose(problem: Problem) -> EigenDecomposition:
@@ -75,7 +142,7 @@ def decompose(problem: Problem) -> EigenDecomposition:
     require(32 * rows * min(rows, columns), "Leave-one-out for all rows", "use C='cv'")
     data = Weighted.of(problem)
     constant = np.sqrt(data.share)
-    if rows > columns and rows > min(4 * columns, ROWS):
+    if is_tall(rows, columns):
         values, vectors = eigenpairs(data.gram())
         return EigenDecomposition(data.dot(vectors), np.maximum(values, 0.0), data.root, constant, by_rows=False)
     if problem.design.implicit and rows > ROWS:

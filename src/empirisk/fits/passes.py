@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from empirisk import losses, penalties
 from empirisk.dual import feasible
-from empirisk.errors import EmpiriskError, NotSeparable, listed
+from empirisk.errors import NotSeparable, OutOfRange, listed
 from empirisk.fits.fit import Fit, SolverRun
 from empirisk.linalg.hashes import equal_keys
 from empirisk.maps.implicit import GramDesign
@@ -49,7 +49,7 @@ def _exact_penalty(problem: Problem, run: SolverRun) -> tuple[Problem, Point]:
             _refuse_if_margin_is_thin(soft, fit)
         else:
             _refuse_if_not_separable(problem, freely)
-    raise EmpiriskError("C=inf: the margin is too thin to compute; scale the columns, or use a finite C.")
+    raise OutOfRange("C=inf: the margin is too thin to compute; scale the columns, or use a finite C.")
 
 
 def _violation(problem: Problem, fit: Fit) -> float:

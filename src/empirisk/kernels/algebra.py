@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from empirisk import state
-from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
+from empirisk.errors import EmpiriskError, NotAKernel, OutOfRange, Unsuitable
 from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, require_whole, text, within
 from empirisk.kernels.expression import composed
 from empirisk.kernels.items import Parts, as_floats, is_table
@@ -334,7 +334,7 @@ class Exp(Wrapper):
         with np.errstate(over="ignore"):
             np.exp(values, out=values)
         if not np.isfinite(values).all():
-            raise EmpiriskError(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
+            raise OutOfRange(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
 
     def derivative(self, values):
         self.apply(values)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Objects, as_matrix, is_table, size
 from empirisk.kernels.tiles import dtype_of, result
@@ -102,7 +102,7 @@ class Callable(Kernel):
         if values.shape != shape:
             raise EmpiriskError(f"{self!r} returned an array of shape {values.shape} where {shape} was expected.")
         if not np.isfinite(values).all():
-            raise EmpiriskError(f"{self!r} returned NaN or infinity; a kernel must be finite.")
+            raise MissingValues(f"{self!r} returned NaN or infinity; a kernel must be finite.")
         return values
 
     def diagonals(self, A):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import OutOfRange
 from empirisk.kernels import tiles
 from empirisk.kernels.compiled import Formula
 from empirisk.lazy import lazy
@@ -108,12 +108,12 @@ def packed(A: Any, scale: float, centre: NDArray | None) -> Packed:
     A = tiles.dense(A)  # a sparse table with many entries multiplies faster so
     centre = robust_centre(A) if centre is None else centre
     if not np.isfinite(scale):
-        raise EmpiriskError("X holds values so small that squared widths vanish; scale its columns.")
+        raise OutOfRange("X holds values so small that squared widths vanish; scale its columns.")
     wide = np.empty((A.shape[0], A.shape[1] + 2), A.dtype)
     np.subtract(A, centre, out=wide[:, :-2])
     norms = scale * tiles.squared_norms(wide[:, :-2])
     if norms.max(initial=0.0) > np.finfo(A.dtype).max / 8:
-        raise EmpiriskError("X holds values so large that squared distances overflow; scale its columns.")
+        raise OutOfRange("X holds values so large that squared distances overflow; scale its columns.")
     wide[:, :-2] *= A.dtype.type(np.sqrt(2 * scale))
     wide[:, -2], wide[:, -1] = 1, -norms
     return Packed(np.ascontiguousarray(A), slice(None), norms, wide, centre)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, OutOfRange, Singular
 from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import Kernel, require_positive
 from empirisk.kernels.items import Parts, Ragged, as_finite, as_matrix
@@ -142,7 +142,7 @@ class ExpectedLikelihood(Cosine):
         items = Parts(means, covariances)
         beyond = np.flatnonzero(np.abs(self._logarithms(items, items)) > RANGE)
         if len(beyond):
-            raise EmpiriskError(
+            raise OutOfRange(
                 f"the density of X[{beyond[0]}] in {means.shape[1]} dimensions is beyond the range of floating-point "
                 "numbers; use ExpectedLikelihood(normalise=True)."
             )
@@ -174,7 +174,7 @@ def _log_overlap(A: Parts, B: Parts) -> NDArray:
     try:
         factor = np.linalg.cholesky(both)
     except np.linalg.LinAlgError as problem:
-        raise EmpiriskError("a covariance in X is singular or not positive; choose a larger ridge.") from problem
+        raise Singular("a covariance in X is singular or not positive; choose a larger ridge.") from problem
     white = np.linalg.solve(factor, difference[..., None])[..., 0]
     logarithm = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     return -0.5 * (white**2).sum(axis=1) - logarithm - 0.5 * difference.shape[1] * np.log(2 * np.pi)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.settings import holding
 from empirisk.validation import readable
 
@@ -225,7 +225,7 @@ def require_finite(values: NDArray, name: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         quick = np.isfinite(values.sum(dtype=np.float64))
     if not quick and not np.isfinite(values).all():
-        raise EmpiriskError(f"{name} contains NaN or infinity; replace those entries or drop the rows.")
+        raise MissingValues(f"{name} contains NaN or infinity; replace those entries or drop the rows.")
 
 
 def as_objects(X: Any, what: str, good: Callable[[Any], bool], name: str = "X") -> list:

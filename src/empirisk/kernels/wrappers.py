@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, OutOfRange
 from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import ATOM, Kernel, text, within
 from empirisk.kernels.expression import composed
@@ -219,7 +219,7 @@ class Cosine(Kernel):
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self.plain_diagonals(items).astype(np.float64)
         if not np.isfinite(squares).all():
-            raise EmpiriskError(f"k(x, x) overflows in {self!r}; divide X by its size, or give it in double precision.")
+            raise OutOfRange(f"k(x, x) overflows in {self!r}; divide X by its size, or give it in double precision.")
         return squares
 
     def between(self, A, B=None, out=None):
@@ -245,6 +245,11 @@ class Normalised(Cosine, Changed):
     """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine between phi(x) and phi(z). Written ``k.normalised()``.
 
     An item with k(x, x) = 0 has similarity 0 to all.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to normalise.
 
     Examples
     --------
@@ -275,9 +280,10 @@ class Normalised(Cosine, Changed):
         return f"{within(self.kernel, ATOM)}.normalised()"
 
 
-def inverse_roots(squares: NDArray) -> NDArray:
+def inverse_roots(squares: Any) -> Any:
     """1 / sqrt(k(x, x)) of every item, 0 where that is 0."""
-    return np.divide(1, np.sqrt(squares), where=squares > 0, out=np.zeros_like(squares))
+    seen = squares > 0
+    return np.where(seen, 1 / np.sqrt(np.where(seen, squares, 1)), 0)
 
 
 def _wrong_items(its: Mapping[str, Any]) -> str | None:
@@ -395,6 +401,15 @@ def centre(K: ArrayLike, train: ArrayLike | None = None) -> NDArray:
 def pairwise_product(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
     """k1(u, u') k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
 
+    Parameters
+    ----------
+    left, right : Kernel
+        k1, of u, and k2, of v.
+    first, second : list of int or str
+        The columns that hold u, and those that hold v.
+
+    Examples
+    --------
     >>> pairwise_product(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
     Gaussian(2.0).on([0, 1]) * Linear().on([2])
     """
@@ -404,6 +419,15 @@ def pairwise_product(left: Kernel, right: Kernel, first: Any, second: Any) -> Ke
 def pairwise_sum(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
     """k1(u, u') + k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
 
+    Parameters
+    ----------
+    left, right : Kernel
+        k1, of u, and k2, of v.
+    first, second : list of int or str
+        The columns that hold u, and those that hold v.
+
+    Examples
+    --------
     >>> pairwise_sum(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
     Gaussian(2.0).on([0, 1]) + Linear().on([2])
     """

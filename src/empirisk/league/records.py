@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
+from empirisk.messages import coded
 
 #: Rows that judge a machine well enough where time is short.
 ENOUGH_JUDGES = 5000
@@ -231,7 +232,9 @@ def winner(results: Sequence[CandidateResult]) -> CandidateResult:
     if not eligible and results and all(one.state == "out" for one in results):
         raise EmpiriskError(f"no machine can learn this table; {results[0].title}: {results[0].remark}")
     if not eligible:
-        raise EmpiriskError("no machine finished in the time given; raise time, or give fewer machines.")
+        raise EmpiriskError(
+            coded("ER033", "no machine finished in the time given; raise time, or give fewer machines.")
+        )
     best = best_of(eligible)
     return min((one for one in eligible if _near(one, best)), key=lambda one: one.place)
 

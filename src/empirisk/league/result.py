@@ -101,6 +101,8 @@ class Learned:
         Test rows that equal a training row in every column.
     seconds : float
         Of the whole job.
+    busy : float
+        Processor time over time and cores: 1 where all of them worked from the first second to the last.
     """
 
     name: str
@@ -124,6 +126,7 @@ class Learned:
     backtest: Any = None
     twins: int = 0
     seconds: float = 0.0
+    busy: float = 0.0
 
     @property
     def classes(self) -> NDArray | None:
@@ -302,6 +305,7 @@ class Learned:
             ],
             "warnings": self.warnings,
             "seconds": self.seconds,
+            "busy": self.busy,
             "origin": self.origin,
         }
         return as_json(told)

@@ -21,6 +21,7 @@ from empirisk.league.result import Learned
 from empirisk.league.rows.split import Plan, plan
 from empirisk.league.verdict import judge
 from empirisk.league.verdict.finish import finish
+from empirisk.linalg.threads import workers
 from empirisk.runs.journal import Journal, file_lock, fingerprint
 from empirisk.settings import config
 from empirisk.stop import InterruptCounter, Stopped, stopping
@@ -71,8 +72,9 @@ def _whole(contest: Contest, paths: dict[str, Path] | None, tell: Tell) -> Learn
     tell("chosen", best)
     learned = finish(contest, results, best)
     tell("doing", "drawing and writing")
-    seconds = perf_counter() - contest.budget.begin
-    learned = replace(learned, seconds=seconds, origin=Origin.of("learn", contest.request))
+    seconds, used = perf_counter() - contest.budget.begin, process_time() - contest.budget.work
+    busy = used / (workers() * seconds)
+    learned = replace(learned, seconds=seconds, busy=busy, origin=Origin.of("learn", contest.request))
     if paths is not None:
         from empirisk.report.page import page  # what draws takes a while to import, and is needed at the end
 

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from empirisk import tables
 from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
-from empirisk.errors import EmpiriskError, listed
+from empirisk.errors import TooFewRows, listed
 from empirisk.formats import number, percent
 from empirisk.league.origin import Origin
 from empirisk.league.outputs import file_paths, write
@@ -178,7 +178,7 @@ def describe(
     undated = tables.Schema(tuple(column for column in schema.columns if column.type.drawn != "dates"))
     schema = undated if undated.used else schema
     if frame.height < MIN_ROWS:
-        raise EmpiriskError(f"The table has {frame.height} rows; at least {MIN_ROWS} are needed.")
+        raise TooFewRows(f"The table has {frame.height} rows; at least {MIN_ROWS} are needed.")
     with config(threads=jobs), InterruptCounter() as interrupts:
         encoder = tables.TableEncoder(schema)
         X = encoder.fit_transform(frame)
@@ -222,7 +222,7 @@ def _clusters(X: Any, seed: int, deadline: Deadline) -> tuple[KMeans, float, boo
     some = np.sort(np.random.default_rng(seed).permutation(rows)[:SILHOUETTE_ROWS])
     distinct = _distinct(X)
     if distinct < 3:
-        raise EmpiriskError(f"The table has {distinct} distinct rows; clusters need at least three.")
+        raise TooFewRows(f"The table has {distinct} distinct rows; clusters need at least three.")
     found = []
     counts = range(2, min(MAX_CLUSTERS, distinct - 1) + 1)
     for count in counts:

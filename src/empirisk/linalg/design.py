@@ -104,6 +104,10 @@ class Design:
         """What `local_sums` gives, in one pass over the rows; the model keeps so many ``outputs`` of every row."""
         return local_sums(self, w, b, model, *vectors)
 
+    def sum_of_predictions(self, w: Array, b: Array | float, function: Callable[..., Any], *vectors: RowVector) -> Any:
+        """The sum over blocks of rows of function(A w + b, *vectors), of which no row is kept."""
+        return self.rowspace.sum(function, self.predict(w, b), *vectors)
+
     def gram(self, weights: Array | None = None) -> Array:
         """A' diag(weights) A, for weights >= 0."""
         raise NotImplementedError

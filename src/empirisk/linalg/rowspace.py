@@ -22,8 +22,8 @@ class RowSpace:
     """The row vectors of a design, given by sums and maps over blocks of rows.
 
     Functions are given blocks of the row vectors, as arrays of any namespace, in the order of the arguments. A subclass
-    writes `sum`, `map`, `take`, `constant`, `extremes`, `gathered` and `scattered`; the rest follows from these, and is
-    written where there is a better way.
+    writes `sum`, `map`, `take`, `standing_in`, `constant`, `extremes`, `gathered` and `scattered`; the rest follows,
+    and is written where there is a better way.
 
     Parameters
     ----------
@@ -44,6 +44,10 @@ class RowSpace:
 
     def take(self, vector: RowVector, chosen: NDArray | slice) -> RowVector:
         """The chosen rows, as a vector of the space of the design of those rows."""
+        raise NotImplementedError
+
+    def standing_in(self, places: RowVector | None, chosen: RowVector) -> RowVector:
+        """Which rows, as `take` wants them, stand in the chosen ones of the user's data, where they have ``places``."""
         raise NotImplementedError
 
     def constant(self, value: Array | float) -> RowVector:
@@ -143,6 +147,9 @@ class MemoryRows(RowSpace):
 
     def take(self, vector, chosen):
         return vector[chosen]
+
+    def standing_in(self, places, chosen):
+        return np.flatnonzero(np.isin(np.arange(self.count) if places is None else places, chosen))
 
     def constant(self, value):
         value = np.asarray(value, dtype=float)

@@ -20,7 +20,7 @@ import numpy as np
 
 from empirisk.errors import working_for
 from empirisk.linalg.blas_threads import hold_to_one
-from empirisk.settings import CORES, keep_to_one_thread, settings
+from empirisk.settings import CORES, keep_to_threads, settings
 from empirisk.stop import Stopped, check_stop
 
 Task = TypeVar("Task")
@@ -92,7 +92,7 @@ def _await_left() -> None:
 def _alone() -> Context:
     """A context like this one, but what is done in threads in there is done by one."""
     context = _of_a_helper()
-    context.run(keep_to_one_thread)
+    context.run(keep_to_threads, 1)
     return context
 
 
@@ -191,6 +191,56 @@ def call_with_deadline(deadline: Callable[[], float], function: Callable[[], Res
             raise Stopped
 
     return function() if deadline() == np.inf else _awaited(function, _of_a_helper(), check)
+
+
+class Begun:
+    """A call that runs on a thread of the pool, with some threads of its own, while the one that began it goes on.
+
+    >>> ended = SimpleQueue()
+    >>> call = Begun(lambda: 3, 1, ended)
+    >>> ended.get() is call, call.result()
+    (True, 3)
+
+    Parameters
+    ----------
+    function : callable
+        The call.
+    most : int
+        How many threads it may use.
+    ended : SimpleQueue
+        Is given this object when the call has ended.
+    """
+
+    def __init__(self, function: Callable[[], Any], most: int, ended: SimpleQueue):
+        self._results: list[Any] = []
+        self._outbox: SimpleQueue[BaseException | None] = SimpleQueue()
+        context = _of_a_helper()
+        context.run(keep_to_threads, most)
+
+        def call(_: int) -> None:
+            try:
+                self._results.append((function(), None))
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that asks
+                self._results.append((None, error))
+            ended.put(self)
+
+        _start(call, 0, self._outbox, context)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return bool(self._results)
+
+    def result(self) -> Any:
+        """What the call gave, or raise what it raised."""
+        value, error = self._results[0]
+        if error is not None:
+            raise error
+        return value
+
+    def leave(self) -> None:
+        """Nobody waits for it any more."""
+        _leave([self._outbox])
 
 
 def _awaited(function: Callable[[], Result], context: Context, check: Callable[[], None]) -> Result:

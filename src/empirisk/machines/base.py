@@ -160,7 +160,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
             run = SolverRun(
                 self.solver, self._limits(), reporter.progress, learning=reporter.learning, deadline=deadline
             )
-            if isinstance(self.C, str) and problems[0].design.in_memory:  # else it was chosen on a sample of the rows
+            if isinstance(self.C, str):
                 self.choice_ = choice.choose_C(self, X, problems, y, run)
                 C = self.choice_.chosen
                 problems = [problem.with_C(C) for problem in problems]

@@ -39,14 +39,14 @@ from empirisk.contract.multiclass import (
 from empirisk.contract.outputs import in_single_precision, label_columns
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing, continuing
-from empirisk.errors import EmpiriskError, Unsuitable, listed
+from empirisk.errors import EmpiriskError, OneClass, Unsuitable, listed
 from empirisk.fits.constraint import Constraint
 from empirisk.fits.fit import Fit, unproven
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
-from empirisk.machines.online import MEMORY, Steps, Stream, can_go_on, seen, take_steps, wrong_memory
+from empirisk.machines.online import MEMORY, OnlineSteps, Stream, can_go_on, seen, take_steps, wrong_memory
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import takes_steps
@@ -133,7 +133,7 @@ class Equation(Machine):
         if there is None:
             problems, y = self._prepare(X, y, sample_weight)
         else:
-            problems, last = problems_of(self, there, y, sample_weight), None
+            (problems, y), last = problems_of(self, there, y, sample_weight), None
         if last is not None and not np.array_equal(last.get("classes_", ()), getattr(self, "classes_", ())):
             last = None
         continue_from = getattr(getattr(self, "features_", None), "continue_from", None)
@@ -177,7 +177,7 @@ class Equation(Machine):
         self._keep_steps(steps, again, watch)
         return self
 
-    def _keep_steps(self, steps: Steps, again: bool, watch: Watch) -> None:
+    def _keep_steps(self, steps: OnlineSteps, again: bool, watch: Watch) -> None:
         """Set the fitted attributes after a call of `partial_fit`."""
         before = self.history_.get("loss", []) if again else []
         self.history_ = {"loss": np.append(before, steps.loss)}
@@ -399,7 +399,7 @@ class Classifier(ClassifierMixin, Equation):
             )
         for number, column in enumerate(labels.T if stream is None else ()):
             if len(np.unique(column[weights > 0])) < 2:
-                raise EmpiriskError(f"y is the same for all rows in column {number}; leave this label out.")
+                raise OneClass(f"y is the same for all rows in column {number}; leave this label out.")
         self.scheme_, self.classes_ = LABELS, np.arange(labels.shape[1])
         self.codes_ = 2.0 * np.eye(labels.shape[1]) - 1.0
         return list(np.ascontiguousarray(2.0 * labels.T - 1.0))

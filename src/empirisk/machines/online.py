@@ -11,6 +11,7 @@ from empirisk import solvers, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.choice import is_given
 from empirisk.linalg.design import Design
+from empirisk.messages import coded
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import is_learning_map, takes_steps
 from empirisk.solvers.base import Watch
@@ -92,7 +93,7 @@ class Stream:
         return design if means is None else design.shifted(means if self.shift is None else self.shift)
 
 
-class Steps(NamedTuple):
+class OnlineSteps(NamedTuple):
     """What a call of `partial_fit` has come to.
 
     Attributes
@@ -114,7 +115,7 @@ class Steps(NamedTuple):
     memory: dict[str, Any] | None = None
 
 
-def take_steps(machine: Any, problems: list[Problem], stream: Stream, watch: Watch) -> Steps:
+def take_steps(machine: Any, problems: list[Problem], stream: Stream, watch: Watch) -> OnlineSteps:
     """One pass over the rows of every problem."""
     solver = online_solver(machine.solver)
     refusal = next(filter(None, (solver.refusal(problem) for problem in problems)), "")
@@ -134,11 +135,14 @@ def take_steps(machine: Any, problems: list[Problem], stream: Stream, watch: Wat
     }
     if not np.isfinite(memory["buffers"]).all():
         raise EmpiriskError(
-            f"The steps of {solver!r} have led beyond all numbers; scale the columns of X, or lower its rate."
+            coded(
+                "ER007",
+                f"The steps of {solver!r} have led beyond all numbers; scale the columns of X, or lower its rate.",
+            )
         )
     points = [_point(*each) for each in zip(problems, map(solver.weights, memories), strict=True)]
     weight = sum(problem.weights.sum() for problem in problems)
-    return Steps(problems, points, float(losses / weight) if weight else np.nan, solver.name(), memory)
+    return OnlineSteps(problems, points, float(losses / weight) if weight else np.nan, solver.name(), memory)
 
 
 def _memories(machine: Any, solver: Any, problems: list[Problem], stream: Stream, before: Array) -> list[Memory]:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, OutOfRange
 from empirisk.kernels.base import require_positive, require_whole
 from empirisk.names import Estimator
 from empirisk.settings import require
@@ -83,7 +83,7 @@ def _without_overflow(monomials: Any) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):
         quick = np.isfinite(values.sum(dtype=np.float64))
     if not quick and not np.isfinite(values).all():
-        raise EmpiriskError("Products of the columns of X overflow; divide X by its size, or lower the degree.")
+        raise OutOfRange("Products of the columns of X overflow; divide X by its size, or lower the degree.")
     return monomials
 
 

@@ -45,6 +45,12 @@ CODES = {
     "ER033": "The time or the memory given was short",
     "ER034": "A part of the report could not be made",
     "ER035": "The model in the file learned from all rows",
+    "ER036": "Numbers too large or too small to compute with",
+    "ER037": "Missing values where numbers must stand",
+    "ER038": "One class or one value only",
+    "ER039": "A covariance without an inverse",
+    "ER040": "Too few rows for what was asked",
+    "ER041": "A model file that is not loaded",
 }
 CODE = re.compile(r"\[(ER\d{3})\]")
 

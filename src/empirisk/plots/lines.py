@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import _is_fitted
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.plots import style
 from empirisk.plots.planes import Array, classes_of, numbered, points, table_of
 
@@ -26,7 +26,7 @@ def line(X: Any, resolution: int, extent: tuple[float, float] | None = None) -> 
         raise EmpiriskError(f"X has {len(table.names)} columns; a picture in one dimension needs rows with one column.")
     values = table.numbers(0)
     if not np.isfinite(values).all():
-        raise EmpiriskError("X holds missing or infinite values; leave these rows out.")
+        raise MissingValues("X holds missing or infinite values; leave these rows out.")
     low, high = style.padded(values) if extent is None else extent
     if not low < high:
         raise EmpiriskError(f"extent={extent!r} must be two numbers, the smaller one first.")

@@ -14,7 +14,7 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import Array, check_weights
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.evaluation.ranking import hull_of
 from empirisk.evaluation.scored import ClassScores, is_result, of_machine, scored, sorted_classes
 from empirisk.formats import percent
@@ -48,7 +48,7 @@ def numbers(truth: Any, predictions: ArrayLike | None, sample_weight: ArrayLike 
     except (TypeError, ValueError):
         raise EmpiriskError("truth and predictions must be numbers; use er.plots.confusion for classes.") from None
     if not (np.isfinite(known).all() and np.isfinite(said).all()):
-        raise EmpiriskError("truth and predictions must be finite; leave out rows with missing values.")
+        raise MissingValues("truth and predictions must be finite; leave out rows with missing values.")
     return known, said, weights
 
 

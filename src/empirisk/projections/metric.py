@@ -23,6 +23,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.machines.neighbors.nearest import EuclideanSearch, shares
+from empirisk.messages import coded
 from empirisk.names import Estimator
 from empirisk.projections.descent import DescentLog, descend
 from empirisk.projections.metric_losses import ListedPairs, Triplets, hinge_of_squares
@@ -179,7 +180,7 @@ class LargeMarginMetric(LearnedMetric):
     Parameters
     ----------
     n_neighbors : int
-        The number of neighbours; an amount of weight, as for `KNNClassifier`.
+        The number of neighbours; an amount of weight, as `KNNClassifier` counts it.
     form : {"triplets", "pairs"}
         See above.
     C : float
@@ -254,7 +255,7 @@ class LargeMarginMetric(LearnedMetric):
         total = float(weights @ amounts.sum(axis=1))
         if total <= 0:
             raise EmpiriskError(
-                "Every class of y has one row only, which has no neighbours to be near; give more rows."
+                coded("ER026", "Every class of y has one row only, which has no neighbours to be near; give more rows.")
             )
         self.margin_ = self._margin(pulled / total)
         return Triplets(targets, amounts, codes, weights, float(self.C), self.margin_)

@@ -22,7 +22,7 @@ from empirisk.contract.features import FLOATS, SUPPORT, Features, MapsFeatures, 
 from empirisk.contract.inputs import Array, check_weights
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, Singular, TooFewRows, Unsuitable
 from empirisk.fits.fit import Limits, SolverRun
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
@@ -240,7 +240,7 @@ class PCA(
             cast("Network", self.features_).learn_to_rebuild(int(self.n_components), weights, run)
         codes = self._mapped(X)
         if len(codes) > 1 and np.ptp(codes, axis=0).max() <= SAME_CODES * np.abs(codes).max():
-            raise EmpiriskError(
+            raise Singular(
                 "The network gives the same codes for all rows: they are equal, or too few for the penalty on its "
                 "weights; lower its decay."
             )
@@ -259,7 +259,7 @@ class PCA(
         if not self.center:
             return total
         if len(weights) == 1 and total <= 1:
-            raise EmpiriskError("PCA has one sample only, which has no variance; give more rows, or center=False.")
+            raise TooFewRows("PCA has one sample only, which has no variance; give more rows, or center=False.")
         if total <= 1:
             raise EmpiriskError(
                 f"sample_weight sums to {total:g}, but variances divide by the sum less one: weights count rows here; "
@@ -618,7 +618,7 @@ def _dense_where_small(design: Design) -> Design:
 def _variance(total: float, rounding: float) -> float:
     """The whole variance, refused where it is rounding alone."""
     if not total > rounding:
-        raise EmpiriskError(
+        raise Singular(
             "All rows of X are equal, so no direction has any variance; give rows that differ, and dense ones where "
             "they lie so far from zero that products of sparse rows lose their differences."
         )

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.contract.outputs import in_single_precision
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import OutOfRange, Unsuitable
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.validation import available_if
 
@@ -72,7 +72,7 @@ class ProbabilisticPCA:
         rows = np.asarray(phi.toarray() if sparse.issparse(phi) else phi, dtype=np.float64) - self.mean_
         covariance = self.get_covariance()
         if not np.isfinite(covariance).all():
-            raise EmpiriskError("the components are too large for a density; fit again.")
+            raise OutOfRange("the components are too large for a density; fit again.")
         values, vectors = np.linalg.eigh(covariance)
         if not values[-1] > 0:
             raise Unsuitable("the rows do not vary, so they have no density; give rows that differ.")

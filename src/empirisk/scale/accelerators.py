@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.scale import device_design, device_features, device_nearest
 from empirisk.scale.devices import Device, default_platform, find
 
@@ -41,7 +41,7 @@ def adopted(X: Any) -> Any:
     device = _device(next(iter(rows.devices())))
     with device.computing():
         if not bool(jnp.isfinite(rows).all()):
-            raise EmpiriskError("X contains NaN or infinity; replace those entries or drop the rows.")
+            raise MissingValues("X contains NaN or infinity; replace those entries or drop the rows.")
         return device_design.DeviceDense(device, rows)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import iadd
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import Array
+from empirisk.linalg.compiled import mixed
+from empirisk.linalg.hashes import mixed_with
 from empirisk.linalg.rowspace import RowSpace
 from empirisk.losses.base import Loss
 from empirisk.settings import require
@@ -109,6 +111,8 @@ class Place(RowSpace):
         def choose(vector: Blocked) -> Blocked:
             if isinstance(vector, ConstantVector):
                 return ConstantVector(there, vector.value)
+            if isinstance(vector, Mapped):  # features would take more room than what they are made of
+                return Mapped(cast(TableRows, choose(vector.rows)), vector.transform, vector.shape[1])
             call = BlockCall(lambda part, mask: part[mask > 0], (vector.read, mask.read), 1, False, resized=True)
             bases = [each.base or [None] * len(counts) for each in (vector, mask)]
             (kept,), _ = self._run(call, list(zip(*bases, strict=True)), None)
@@ -139,7 +143,32 @@ class Place(RowSpace):
         return self.run(function, *vectors, outputs=outputs)
 
     def take(self, vector, chosen):
+        if isinstance(chosen, Blocked):
+            return self.filtered(chosen)(vector)
         return np.concatenate(self.run(lambda part: [np.array(part[chosen])], vector, combine=chained))
+
+    def standing_in(self, places, chosen):
+        return chosen if places is None else places.place.filtered(places)(chosen)
+
+    def dealt(self, codes: Blocked, classes: int, hands: int, seed: int) -> Blocked:
+        """Every row's number below ``hands``: of so many rows of a class in turn each has another, at random.
+
+        It depends on the order of the rows alone, not on the blocks.
+        """
+        counts = self.run(lambda codes: [np.bincount(codes.astype(int), minlength=classes)], codes, combine=chained)
+        before = np.cumsum([np.zeros(classes, dtype=int), *counts[:-1]], axis=0)
+
+        def deal(before: NDArray, codes: NDArray) -> NDArray:
+            codes = codes.astype(int)
+            order = np.argsort(codes, kind="stable")
+            firsts = np.searchsorted(codes[order], np.arange(classes))
+            ranks = np.empty(len(codes), dtype=int)
+            ranks[order] = before[codes[order]] + np.arange(len(codes)) - firsts[codes[order]]
+            rounds, turn = np.divmod(ranks, hands)
+            draws = mixed_with(rounds.astype(np.uint64), np.uint64(seed) + mixed(codes.astype(np.uint64)))
+            return ((turn + (draws % np.uint64(hands)).astype(int)) % hands).astype(np.int16)
+
+        return self.run(deal, Blocked(self, list(before)), codes, outputs=1)
 
     def constant(self, value):
         return ConstantVector(self, value)
@@ -290,6 +319,7 @@ class Mapped(TableRows):
 
     def __init__(self, rows: TableRows, transform: Callable[[NDArray], NDArray], width: int):
         super().__init__(rows.place, rows.base, (width,))
+        self.rows, self.transform = rows, transform
         self.read = _Transformed(rows.read, transform)
 
 

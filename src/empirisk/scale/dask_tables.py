@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.contract.inputs import LARGEST
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.scale.blocks import Blocked, TableRows
 from empirisk.scale.cluster import DaskCluster, forgive
 from empirisk.scale.table import DOUBLE, BlockedTable, checked_weights, ones
@@ -157,7 +157,7 @@ def _rows(part: Any, number: int, names: list[str] | None, columns: int) -> NDAr
     if len(wrong):
         row, column = wrong[0]
         name = column if names is None else names[column]
-        raise EmpiriskError(
+        raise MissingValues(
             f"Partition {number} of X, row {row + 1}, holds {block[row, column]} in the column {name!r}; fill it in, "
             "or drop the row."
         )
@@ -167,7 +167,7 @@ def _rows(part: Any, number: int, names: list[str] | None, columns: int) -> NDAr
 def _floats(part: Any, name: str) -> NDArray:
     values = np.asarray(part, dtype=np.float64)
     if not np.all(np.abs(values) <= LARGEST):
-        raise EmpiriskError(f"{name} holds NaN, or numbers that are too large; fill them in, or drop the rows.")
+        raise MissingValues(f"{name} holds NaN, or numbers that are too large; fill them in, or drop the rows.")
     return values
 
 

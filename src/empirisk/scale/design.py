@@ -74,6 +74,9 @@ class BlockedDesign(Design):
         found = self._run(run, *vectors, outputs=outputs, combine=add)
         return (found[:-1], found[-1]) if outputs else ((), found)
 
+    def sum_of_predictions(self, w, b, function, *vectors):
+        return self._run(lambda A, *parts: function(A.predict(w, b), *parts), *vectors, combine=add)
+
     def gram(self, weights=None):
         return self._weighted(DenseDesign.gram, weights)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from empirisk.contract.elsewhere import RowsElsewhere
 from empirisk.contract.inputs import class_weights, require_two
@@ -44,23 +44,11 @@ def weighted_rows(machine: Any, there: RowsElsewhere, sample_weight: Any) -> tup
     return BlockedDesign(table.rows), table.weights
 
 
-def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> list[Problem]:
-    """The problems of a classifier or regressor on rows that lie elsewhere."""
+def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> tuple[list[Problem], Blocked]:
+    """The problems of a classifier or regressor on rows that lie elsewhere, and the number of every row's class."""
     if not (isinstance(machine.C, str) or np.all(np.isfinite(machine.C if isinstance(machine.C, float) else 1.0))):
         raise Unsuitable(f"C={machine.C!r} needs rows in memory; give a finite number.")
-    whole = there.table(y, sample_weight).counting()
-    table = map_table(machine, whole)
-    problems = _problems_on(machine, table)
-    if isinstance(machine.C, str):
-        # As many rows as fit tell a good C; it multiplies the sum of losses, and stays as it is for more of them.
-        X, sampled, weights = whole.sample()
-        found = clone(machine).fit(X, whole.labelled(sampled), sample_weight=weights)
-        machine.choice_, problems = found.choice_, [problem.with_C(found.C_) for problem in problems]
-    return problems
-
-
-def _problems_on(machine: Any, table: BlockedTable) -> list[Problem]:
-    """The problems on a table after the feature map; C is 1 where it has to be chosen."""
+    table = map_table(machine, there.table(y, sample_weight).counting())
     design = BlockedDesign(table.rows)
     # Once for all problems on these rows.
     design = design.centred() if machine.fit_intercept else design
@@ -74,7 +62,7 @@ def _problems_on(machine: Any, table: BlockedTable) -> list[Problem]:
     machine._single = True
     low, high = (table.targets().min(), table.targets().max())
     loss.check_targets(np.array([low, high]))
-    return machine._problems(loss, design, [table.targets()], table.weights)
+    return machine._problems(loss, design, [table.targets()], table.weights), table.place.constant(0.0)
 
 
 def numbered_classes(machine: Any, table: BlockedTable) -> tuple[NDArray[Any], Blocked, Blocked]:
@@ -89,7 +77,7 @@ def numbered_classes(machine: Any, table: BlockedTable) -> tuple[NDArray[Any], B
     return classes, codes, weights
 
 
-def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> list[Problem]:
+def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> tuple[list[Problem], Blocked]:
     loss, place = machine._suitable_loss(machine.loss), table.place
     machine.classes_, codes, weights = numbered_classes(machine, table)
     count = len(machine.classes_)
@@ -99,19 +87,22 @@ def _of_classes(machine: Any, table: BlockedTable, design: BlockedDesign) -> lis
     problems: list[Problem] = []
     for values in targets:
         target = place.run(lambda codes, values=values: values[codes.astype(int)], codes, outputs=1)
-        parts = _counting(design, target, weights)
-        problems += machine._problems(loss, *parts, count if loss.joint else 0)
-    return problems
+        part, targets_there, weights_there, rows = _counting(design, target, weights)
+        found = machine._problems(loss, part, targets_there, weights_there, count if loss.joint else 0)
+        problems += [replace(problem, rows=rows) for problem in found]
+    return problems, codes
 
 
-def _counting(design: BlockedDesign, target: Blocked, weights: Blocked) -> tuple[BlockedDesign, list[Blocked], Blocked]:
-    """Without rows of weight zero, and rows of classes that take no part."""
+def _counting(
+    design: BlockedDesign, target: Blocked, weights: Blocked
+) -> tuple[BlockedDesign, list[Blocked], Blocked, Blocked | None]:
+    """Without rows of weight zero, and rows of classes that take no part; and the mask of the others."""
     place = design.place
     mask = place.run(
         lambda target, weights: ((weights > 0) & ~np.isnan(target)).astype(float), target, weights, outputs=1
     )
     if mask.min() > 0:
-        return design, [target], weights
+        return design, [target], weights, None
     choose = place.filtered(mask)
     rows = choose(design.rows_there)
-    return BlockedDesign(cast(TableRows, rows), design.shift), [choose(target)], choose(weights)
+    return BlockedDesign(cast(TableRows, rows), design.shift), [choose(target)], choose(weights), mask

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.contract.inputs import LARGEST
-from empirisk.errors import EmpiriskError, did_you_mean, listed
+from empirisk.errors import EmpiriskError, MissingValues, did_you_mean, listed
 from empirisk.extras import need
 from empirisk.scale.answers import BlockedAnswers
 from empirisk.scale.blocks import Blocked, TableRows
@@ -356,7 +356,7 @@ class Ingest:
             row, column = wrong[0]
             name, value = self.scan.columns[column], matrix[row, column]
             what = "no value" if np.isnan(value) else f"{value:.1e}, which is too large,"
-            raise EmpiriskError(
+            raise MissingValues(
                 f"{piece.at(int(row))} holds {what} in the column {name!r}; fill it in, or drop the row."
             )
 

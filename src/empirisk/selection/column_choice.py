@@ -29,6 +29,7 @@ from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import Split
 from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import Lasso
+from empirisk.messages import coded
 from empirisk.names import Estimator
 from empirisk.runs.parallel import parallel_fits
 from empirisk.validation import validate_data
@@ -330,7 +331,10 @@ def _halves(data: Data, count: int, random: np.random.Generator) -> list[Data]:
             halves.append(data.repeated(first, drawn))
     if len(halves) < count:
         raise EmpiriskError(
-            "y has a class so rare, or of so little weight, that random halves of the rows do not hold it; drop its "
-            "rows, or give n_samples=0 to select from the fit to all rows."
+            coded(
+                "ER026",
+                "y has a class so rare, or of so little weight, that random halves of the rows do not hold it; drop "
+                "its rows, or give n_samples=0 to select from the fit to all rows.",
+            )
         )
     return halves

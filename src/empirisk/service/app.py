@@ -61,6 +61,8 @@ class Service:
 
     async def _answer(self, body: bytes, request: Request, file: str) -> str:
         """The text of the answers; a request whose client leaves meanwhile is dropped."""
+        if request.headers.get("content-type", "").startswith("multipart/"):
+            raise Refusal(415, "The body is a form; send what is in it alone, as curl --data-binary @rows.csv does.")
         explain = request.query_params.get("explain", "") in ("1", "true", "yes")
         answer = asyncio.ensure_future(self.batcher.ask(body, explain, file))
         left = asyncio.ensure_future(_disconnected(request))

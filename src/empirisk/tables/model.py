@@ -54,6 +54,8 @@ class TableModel:
         How the columns of the training rows were spread, from `profile`.
     passed : array, optional
         For trees, how many of some training rows come through each node.
+    behind : array, optional
+        Some encoded training rows, with which rows are compared to explain what a machine says that is no sum.
     example : dict, optional
         A row that it learned from, as JSON holds it, to show what may be asked.
     history : History, optional
@@ -84,6 +86,7 @@ class TableModel:
         threshold=state.optional(state.maybe(state.several(state.number(0.0, 1.0), 2))),
         limits=state.optional(state.maybe(state.several(state.number(finite=False), 2))),
         passed=state.optional(state.maybe(state.array("u2", None))),
+        behind=state.optional(state.maybe(state.array("f8", None, None))),
         profile=state.optional(state.mapping(state.anything())),
         history=state.optional(state.maybe(state.part(History))),
         example=state.optional(state.mapping(state.anything())),
@@ -102,6 +105,7 @@ class TableModel:
     threshold: tuple[int, float] | None = None
     history: History | None = None
     example: dict[str, Any] = field(default_factory=dict)
+    behind: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
@@ -182,7 +186,7 @@ class TableModel:
         return pl.DataFrame(columns)
 
     def explain(self, table: Any) -> NDArray[np.float64]:
-        """What each used column adds to the prediction of each row: weights, or the exact Shapley values of trees.
+        """What each used column adds to the prediction of each row: weights, or Shapley values, exact ones of trees.
 
         For classes, what speaks for the class that is predicted. Rows x columns, in the order of ``schema.used``.
         """

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, state
 from empirisk.contract.arguments import (
     check_count,
+    check_flag,
     check_interactions,
     check_monotone,
     check_number,
@@ -27,13 +29,13 @@ from empirisk.contract.arguments import (
 )
 from empirisk.contract.elsewhere import rows_for_trees
 from empirisk.contract.inputs import Array, as_numbers, check_weights, class_codes, generator
-from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
+from empirisk.contract.outputs import CLASSES, as_columns, classes_of_columns, label_columns, like, squared_errors
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.resample import hold_out
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.contract.warm import WarmStart
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, TooFewRows, Unsuitable
 from empirisk.explain.permutation import Importances
 from empirisk.linalg.hashes import equal_rows
 from empirisk.losses.base import Loss
@@ -43,7 +45,6 @@ from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import NODE
 from empirisk.trees.binned.together import TeamGrower
 from empirisk.trees.by_loss import ClassesByLoss, counts_of_classes, has_one_label, has_probabilities
-from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import (
     Objective,
     numbers_objective,
@@ -52,9 +53,12 @@ from empirisk.trees.objectives import (
 from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.rounds import BoostingPlan, Rounds, add_trees
 from empirisk.trees.table_columns import Columns, read_new, read_training
+from empirisk.trees.target_statistics import Packing, TargetStatistics, with_statistics
 from empirisk.validation import available_if
 
 MOST_ROWS = 1 << 28  # rows that whole weights may count
+MOST_IN_SETS = 16  # categories of a column of which trees choose sets; beyond, mean targets tell less of chance
+STOPPED_SHARE = 0.4  # of max_time for the fit that finds when to stop, where one on all rows follows
 
 
 class RoundsOfTrees(Protocol):
@@ -73,6 +77,32 @@ class RoundsOfTrees(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """Rows that a fit looks at: ``target`` holds numbers or class numbers.
+
+    ``times`` are the weights as they were given, without those of the classes: whole numbers count rows.
+    """
+
+    X: Array
+    target: NDArray
+    weights: Array
+    times: Array
+
+    def some(self, chosen: NDArray) -> Fitted:
+        """Some of them, by a mask or by places."""
+        return Fitted(self.X[chosen], self.target[chosen], self.weights[chosen], self.times[chosen])
+
+    def heavy(self) -> Fitted:
+        """Those of positive weight."""
+        return self if (self.weights > 0).all() else self.some(self.weights > 0)
+
+    def joined(self, others: Fitted) -> Fitted:
+        """These rows and others."""
+        pairs = ((getattr(self, name), getattr(others, name)) for name in ("X", "target", "weights", "times"))
+        return Fitted(*(np.concatenate(pair) for pair in pairs))
+
+
 @dataclass
 class HeldOutRows:
     """Rows kept out of training, their loss, and their scores so far."""
@@ -81,9 +111,9 @@ class HeldOutRows:
     objective: Objective
     scores: Array
 
-    def after(self, trees: list[NDArray[np.void]], binning: Binning) -> float:
+    def after(self, trees: list[NDArray[np.void]], pack: Packing) -> float:
         """The mean loss once these trees are added."""
-        add_trees(trees, binning, self.X, self.scores)
+        add_trees(trees, pack, self.X, self.scores)
         return self.objective.value(slice(None), self.scores)
 
 
@@ -91,7 +121,7 @@ class HeldOutRows:
 class Boosted:
     """The model so far, and how it got there."""
 
-    binning: Binning
+    pack: Packing
     baseline: Array
     rounds: list[list[NDArray[np.void]]] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
@@ -102,7 +132,7 @@ class Boosted:
         """The attributes of a fitted machine: all trees, round after round, in each round one for every output."""
         trees = [tree for trees in self.rounds for tree in trees]
         return {
-            "packed_": pack_trees(trees, self.binning),
+            "packed_": self.pack(trees),
             "baseline_": self.baseline,
             "n_estimators_": len(self.rounds),
             "history_": {name: np.array(values) for name, values in self.history.items()},
@@ -114,7 +144,8 @@ class Boosted:
         """Share of each column in the gain of all splits; zero where there is none."""
         nodes = np.concatenate([np.zeros(0, NODE), *trees], dtype=NODE)
         split = nodes["left"] >= 0
-        gains = np.bincount(nodes["feature"][split], nodes["gain"][split], minlength=len(self.binning.counts))
+        columns = self.pack.sources[nodes["feature"][split]]
+        gains = np.bincount(columns, nodes["gain"][split], minlength=int(self.pack.sources.max()) + 1)
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)
 
     def keep_best(self) -> None:
@@ -126,14 +157,16 @@ class Boosted:
 
 @dataclass
 class BoostingWork:
-    """The model so far, and how to add rounds to it."""
+    """The model so far, and how to add rounds to it; ``share`` is the part of the rows that it learns from."""
 
     rounds: RoundsOfTrees
     held: HeldOutRows | None = None
+    share: float = 1.0
+    statistics: TargetStatistics | None = None
     model: Boosted = field(init=False)
 
     def __post_init__(self) -> None:
-        self.model = Boosted(self.rounds.binning, self.rounds.baseline)
+        self.model = Boosted(Packing(self.rounds.binning, self.statistics), self.rounds.baseline)
 
 
 def boost(
@@ -170,7 +203,7 @@ def _note(model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, trees
     model.history["loss"].append(rounds.loss())
     model.history["seconds"].append(time.perf_counter() - model.start)
     if held is not None:
-        model.history["validation_loss"].append(held.after(trees, rounds.binning))
+        model.history["validation_loss"].append(held.after(trees, model.pack))
 
 
 def _stale(loss: list[float], n_iter_no_change: int) -> bool:
@@ -195,11 +228,13 @@ class BoostingParameters:
     max_features: int | float | str | None = None
     max_bins: int = MAX_BINS
     categorical_features: Any = "auto"
+    target_encoding: bool | str = "auto"
     monotonic_cst: Any = None
     interaction_cst: Any = None
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
+    refit: bool = False
     max_time: float | None = None
     warm_start: bool = False
     random_state: Any = None
@@ -251,8 +286,12 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         check_count("n_iter_no_change", self.n_iter_no_change)
         check_bins(self.max_bins)
         check_time(self.max_time)
-        if self.early_stopping not in (True, False):
-            raise EmpiriskError(f"early_stopping={self.early_stopping!r} must be True or False.")
+        check_flag("early_stopping", self.early_stopping)
+        check_flag("refit", self.refit)
+        if self.refit and not self.early_stopping:
+            raise EmpiriskError(
+                "refit=True learns all rows once early stopping has said how long; set early_stopping=True."
+            )
         leaf = self.min_samples_leaf
         return BoostingPlan(
             learning_rate=check_number("learning_rate", self.learning_rate, 0, above=True),
@@ -269,58 +308,130 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
 
     def _held(self, member: NDArray[np.intp], target: NDArray, random: np.random.Generator) -> NDArray[np.bool_]:
         """Which rows are held out for early stopping; equal rows stay together, classes keep their shares."""
-        if not self.early_stopping:
-            return np.zeros(len(member), dtype=bool)
         fraction = check_validation(self.validation_fraction)
         if member.max() < 1:
-            raise EmpiriskError(
+            raise TooFewRows(
                 "early_stopping=True needs two different rows, one to train and one to validate on, but X and y hold "
                 "one sample only; set early_stopping=False."
             )
         return hold_out(member, target, fraction, random)
 
-    def _fit(self, X: Array, target: NDArray, weights: Array, times: Array, watch_data: dict[str, Any]) -> None:
-        """Boost on rows of positive weight.
+    @abstractmethod
+    def staged_predict(self, X: ArrayLike) -> Iterator[NDArray]:
+        """The predictions after each round."""
 
-        ``times`` are the weights as they were given, without those of the classes: whole numbers count rows.
-        ``watch_data`` is what callbacks may ask for.
-        """
-        plan, warm = self._plan(X.shape[1]), WarmStart[BoostingWork](self, watch_data)
+    @abstractmethod
+    def _errors(self, said: NDArray, target: NDArray) -> NDArray:
+        """The error of every row, or of every row and output."""
+
+    @abstractmethod
+    def _target(self, y: Any) -> NDArray:
+        """Targets of rows beside those of training: numbers, or class numbers."""
+
+    def _judges(self, X_val: Any, y_val: Any, sample_weight_val: Any, factors: Array) -> Fitted | None:
+        """The rows to stop by, where they were given; ``factors`` are those of the classes, if there are any."""
+        if X_val is None and y_val is None:
+            return None
+        if X_val is None or y_val is None:
+            raise EmpiriskError("X_val and y_val belong together: give both, or none of them.")
+        if not self.early_stopping:
+            raise EmpiriskError("X_val and y_val are rows to stop by; set early_stopping=True, or leave them out.")
+        rows, target = read_new(self, X_val), self._target(y_val)
+        check_consistent_length(rows, target)
+        weights = check_weights(sample_weight_val, len(rows))
+        return Fitted(rows, target, weights * factors[target] if len(factors) else weights, weights).heavy()
+
+    def _beside(self, target: NDArray, weights: Array, outputs: int) -> Objective:
+        """The loss on rows beside those of training, which must have as many outputs."""
+        objective = self._objective(target, weights)
+        if objective.n_outputs != outputs:
+            raise EmpiriskError(f"y has {objective.n_outputs} outputs, where the fit had {outputs}.")
+        return objective
+
+    def _fit(self, train: Fitted, judges: Fitted | None, watch_data: dict[str, Any]) -> None:
+        """Boost on rows of positive weight; ``watch_data`` is what callbacks may ask for."""
+        plan, warm = self._plan(train.X.shape[1]), WarmStart[BoostingWork](self, watch_data)
         with interruptible():
             deadline = Deadline(self.max_time)
-            work = warm.work or self._begin(X, target, weights, times, plan)
-            warm.keep(work, self._boost(work, deadline, watch_data))
+            work = warm.work or self._begin(train, judges, plan, self.early_stopping)
 
-    def _begin(self, X: Array, target: NDArray, weights: Array, times: Array, plan: BoostingPlan) -> BoostingWork:
-        """The rounds before the first, and the rows that are held out."""
+            def on_all_rows() -> BoostingWork:
+                return self._begin(train if judges is None else train.joined(judges), None, plan, False)
+
+            warm.keep(work, self._boost(work, deadline, watch_data, on_all_rows if self.refit else None))
+
+    def _begin(self, rows: Fitted, judges: Fitted | None, plan: BoostingPlan, stops: bool) -> BoostingWork:
+        """The rounds before the first, and where it ``stops`` early the rows held out: those given, or some of all."""
         random = generator(self.random_state)
-        draws, small = self.early_stopping or plan.subsample < 1, TeamGrower.shares(*X.shape) <= 1
-        member = equal_rows(X, target)[1] if draws or small else np.arange(len(X))
+        draws, small = stops or plan.subsample < 1, TeamGrower.shares(*rows.X.shape) <= 1
+        member = equal_rows(rows.X, rows.target)[1] if draws or small else np.arange(len(rows.X))
         if small:  # where weights differ by many orders of magnitude, the rounding of sums decides: not by their order
-            order = np.lexsort((weights, member))
-            X, target, weights, times, member = X[order], target[order], weights[order], times[order], member[order]
-        held = self._held(member, target, random)
-        train = ~held if held.any() else slice(None)
-        objective = self._objective(target[train], weights[train])
-        binning = Binning.of(X[train], weights[train], self.columns_.counts, self.max_bins)
-        groups = np.unique(member[train], return_inverse=True)[1] if draws else member
-        copies = _counts(times[train])
-        rounds = Rounds(X[train], binning, objective, copies, plan, groups, random)
-        judge = None
-        if held.any():
-            scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
-            judge = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
-        return BoostingWork(rounds, judge)
+            order = np.lexsort((rows.weights, member))
+            rows, member = rows.some(order), member[order]
+        if stops and judges is None:
+            held = self._held(member, rows.target, random)
+            judges, rows, member = rows.some(held), rows.some(~held), member[~held]
+        objective = self._objective(rows.target, rows.weights)
+        X, counts, statistics = rows.X, self.columns_.counts, None
+        encoded = self._encoded(counts)
+        if len(encoded):
+            member = member if draws or small else equal_rows(X, rows.target)[1]
+            X, statistics = with_statistics(X, objective, member, counts, encoded)
+            counts, plan = statistics.grown_counts, plan.of_columns(statistics.sources)
+        binning = Binning.of(X, rows.weights, counts, self.max_bins)
+        groups = np.unique(member, return_inverse=True)[1] if draws else member
+        rounds = Rounds(X, binning, objective, _counts(rows.times), plan, groups, random)
+        if judges is None:
+            return BoostingWork(rounds, statistics=statistics)
+        scores = np.repeat(rounds.baseline[:, None], len(judges.X), axis=1)
+        held_out = HeldOutRows(judges.X, self._beside(judges.target, judges.weights, objective.n_outputs), scores)
+        learned, kept_out = float(rows.weights.sum()), float(judges.weights.sum())
+        return BoostingWork(rounds, held_out, learned / (learned + kept_out), statistics)
 
-    def _boost(self, work: BoostingWork, deadline: Deadline, watch_data: dict[str, Any]) -> bool:
+    def _encoded(self, counts: NDArray[np.int32]) -> NDArray[np.intp]:
+        """The columns of categories that trees look at by their mean targets."""
+        if self.target_encoding == "auto":
+            return np.flatnonzero(counts > MOST_IN_SETS)
+        check_flag("target_encoding", self.target_encoding)
+        return np.flatnonzero(counts) if self.target_encoding else np.zeros(0, dtype=np.intp)
+
+    def _boost(
+        self,
+        work: BoostingWork,
+        deadline: Deadline,
+        watch_data: dict[str, Any],
+        on_all_rows: Callable[[], BoostingWork] | None = None,
+    ) -> bool:
         """Add rounds, and keep what they have found; whether all were added."""
-        work.rounds.stop = deadline
-        watch = FitCallbacks(self, self.n_estimators, watch_data)
-        model = boost(work, self.n_estimators, self.n_iter_no_change, deadline, watch)
+        watch = FitCallbacks(self, None if on_all_rows else self.n_estimators, watch_data)
+        first = deadline if on_all_rows is None or self.max_time is None else Deadline(STOPPED_SHARE * self.max_time)
+        work.rounds.stop = first
+        model = boost(work, self.n_estimators, self.n_iter_no_change, first, watch)
+        complete = model.reason == Ending.FINISHED and len(model.rounds) == self.n_estimators
+        if on_all_rows is not None and model.reason not in (Ending.INTERRUPTED, Ending.CALLBACK):
+            model = self._replay(model, work.share, on_all_rows(), deadline, watch)
         self.__dict__.update(model.fitted())
         watch.close()
         warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
-        return model.reason == Ending.FINISHED and self.n_estimators_ == self.n_estimators
+        return complete
+
+    def _replay(
+        self, stopped: Boosted, share: float, work: BoostingWork, deadline: Deadline, watch: FitCallbacks
+    ) -> Boosted:
+        """Boost on all rows for as many rounds as they are worth, where a share of them was worth those of ``stopped``.
+
+        More rows bear more rounds, in proportion. Cut by the time before it has the rounds of the machine that was
+        stopped, that one stays.
+        """
+        work.rounds.stop = deadline
+        wanted = min(self.n_estimators, round(len(stopped.rounds) / share))
+        model = boost(work, wanted, self.n_iter_no_change, deadline, watch)
+        if len(model.rounds) < len(stopped.rounds):
+            stopped.reason = model.reason
+            return stopped
+        model.history["validation_loss"] = stopped.history["validation_loss"]
+        model.reason = stopped.reason if model.reason == Ending.FINISHED else model.reason
+        return model
 
     @property
     def n_iter_(self) -> int:
@@ -345,6 +456,23 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         for round_ in range(self.n_estimators_):
             ensemble.add(X, scores, round_ * outputs, (round_ + 1) * outputs)
             yield scores.copy()
+
+    def staged_errors(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """The error after each round: share of wrong classes, or mean squared error; of several outputs the mean."""
+        target = self._target(y)
+        return np.array([float(np.mean(self._errors(said, target))) for said in self.staged_predict(X)])
+
+    def staged_losses(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """The mean loss of rows after each round, of several outputs the sum over them.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows, their targets and their weights.
+        """
+        scores, target = self._staged_scores(X), self._target(y)
+        objective = self._beside(target, check_weights(sample_weight, len(target)), len(self.baseline_))
+        return np.array([objective.value(slice(None), np.ascontiguousarray(each.T)) for each in scores])
 
 
 def _counts(weights: Array) -> NDArray[np.int32]:
@@ -395,8 +523,12 @@ class BoostingClassifier(ClassesByLoss, Boosting):
     max_bins : int
         Intervals into which a numeric column is cut, at most 255.
     categorical_features : "auto", list of columns or mask
-        Columns that hold categories; "auto" takes the text and category columns of a data frame. Beyond 255
-        categories the rarest count as missing, as do categories that were not there in training.
+        Columns that hold categories; "auto" takes the text and category columns of a data frame. Categories that were
+        not there in training count as missing.
+    target_encoding : bool or "auto"
+        Whether trees look at the mean targets of categories rather than choose sets of them: a row sees the means on
+        other rows alone, so that a category tells nothing where there is nothing to tell. "auto" does so in columns of
+        more than 16 categories. Otherwise the rarest beyond 255 count as missing.
     monotonic_cst : list of -1, 0, 1, or dict by column name
         Columns with which f may only fall (-1) or rise (+1).
     interaction_cst : {"pairwise", "no_interactions"} or list of groups of columns
@@ -412,6 +544,9 @@ class BoostingClassifier(ClassesByLoss, Boosting):
         The share held out; equal rows stay together, and classes keep their shares.
     n_iter_no_change : int
         Rounds to wait.
+    refit : bool
+        Whether to learn all rows again once those held out have said when to stop: for as many rounds more as there are
+        rows more, at most ``n_estimators``.
     max_time : float or None
         Seconds after which the fit ends with the trees that it has.
     warm_start : bool
@@ -435,7 +570,7 @@ class BoostingClassifier(ClassesByLoss, Boosting):
         favour columns with many values.
     history_ : dict of arrays
         After each round: mean ``loss`` of the training rows (of up to 4 096 of them), ``seconds``, and with early
-        stopping ``validation_loss``.
+        stopping ``validation_loss``, which is that before a ``refit``.
     stopped_ : str
         What ended the fit: "finished", "early_stopping", "callback", "max_time" or "interrupted".
 
@@ -462,7 +597,14 @@ class BoostingClassifier(ClassesByLoss, Boosting):
     @with_callbacks
     @all_or_nothing
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
     ) -> BoostingClassifier:
         """Learn from labelled rows.
 
@@ -474,6 +616,9 @@ class BoostingClassifier(ClassesByLoss, Boosting):
             Labels of any type.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
+        X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
+            Rows to stop by, in place of a part of X, where ``early_stopping=True``. In a pipeline they pass the steps
+            before with ``Pipeline(..., transform_input=["X_val"])``.
         """
         found = rows_for_trees(self, X, y, sample_weight)
         if found is None:  # they were learned from where they are
@@ -487,10 +632,27 @@ class BoostingClassifier(ClassesByLoss, Boosting):
             codes = np.column_stack([class_codes(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
         else:
             self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
-        kept = slice(None) if (weights * factors > 0).all() else weights * factors > 0
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        self._fit(rows[kept], codes[kept], (weights * factors)[kept], weights[kept], data)
+        first = [] if several else [factors[np.argmax(codes == k)] for k in range(len(self.classes_))]
+        judges = self._judges(X_val, y_val, sample_weight_val, np.array(first))
+        metadata = {"sample_weight": sample_weight, "X_val": X_val, "y_val": y_val}
+        metadata["sample_weight_val"] = sample_weight_val
+        train = Fitted(rows, codes, weights * factors, weights).heavy()
+        self._fit(train, judges, {"X": X, "y": y, "metadata": metadata})
         return self
+
+    def _target(self, y: Any) -> NDArray:
+        y, several = label_columns(y)
+        labels = list(np.asarray(y).T) if several else [column_or_1d(y)]
+        classes = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+        if len(labels) != len(classes):
+            raise EmpiriskError(f"y has {len(labels)} columns of labels, where the fit had {len(classes)}.")
+        codes = np.column_stack([class_codes(*pair) for pair in zip(labels, classes, strict=True)])
+        if (codes < 0).any():
+            raise EmpiriskError("y holds classes that were not in the training data; give rows of known classes.")
+        return codes if several else codes[:, 0]
+
+    def _errors(self, said: NDArray, target: NDArray) -> NDArray:
+        return self._target(said) != target
 
     @available_if(has_one_label)
     def staged_decision_function(self, X: ArrayLike) -> Iterator[Array]:
@@ -530,8 +692,8 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
         the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and `predict` gives the mean.
     learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
-max_bins, categorical_features, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
-n_iter_no_change, max_time, warm_start, random_state
+max_bins, categorical_features, target_encoding, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
+n_iter_no_change, refit, max_time, warm_start, random_state
         As for `BoostingClassifier`.
 
     Attributes
@@ -559,7 +721,14 @@ n_iter_no_change, max_time, warm_start, random_state
     @with_callbacks
     @all_or_nothing
     def fit(
-        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
     ) -> BoostingRegressor:
         """Learn from rows and their numbers.
 
@@ -571,6 +740,9 @@ n_iter_no_change, max_time, warm_start, random_state
             Numbers.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
+        X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
+            Rows to stop by, in place of a part of X, where ``early_stopping=True``. In a pipeline they pass the steps
+            before with ``Pipeline(..., transform_input=["X_val"])``.
         """
         found = rows_for_trees(self, X, y, sample_weight)
         if found is None:  # they were learned from where they are
@@ -579,10 +751,17 @@ n_iter_no_change, max_time, warm_start, random_state
         rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
         numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))
-        kept = slice(None) if (weights > 0).all() else weights > 0
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        self._fit(rows[kept], numbers[kept], weights[kept], weights[kept], data)
+        judges = self._judges(X_val, y_val, sample_weight_val, np.zeros(0))
+        metadata = {"sample_weight": sample_weight, "X_val": X_val, "y_val": y_val}
+        metadata["sample_weight_val"] = sample_weight_val
+        self._fit(Fitted(rows, numbers, weights, weights).heavy(), judges, {"X": X, "y": y, "metadata": metadata})
         return self
+
+    def _target(self, y: Any) -> NDArray:
+        return as_numbers(y)
+
+    def _errors(self, said: NDArray, target: NDArray) -> NDArray:
+        return squared_errors(as_columns(said), target)
 
     def _objective(self, target: Array, weights: Array) -> Objective:
         return numbers_objective(losses.find(self.loss), target, weights)

@@ -1,7 +1,7 @@
 """Rounds of boosting: each adds one tree for every output, grown on the gradient of the loss."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from empirisk.linalg.threads import parallel_map, workers
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import RULES, SCORE, TARGET, TIMES, WEIGHT, unit
 from empirisk.trees.binned.together import TeamGrower
-from empirisk.trees.nodes import pack_trees
+from empirisk.trees.nodes import Packed, pack_trees
 from empirisk.trees.objectives import Objective, Renewal
 from empirisk.trees.predict import Ensemble
 
@@ -43,6 +43,12 @@ class BoostingPlan:
     max_features: int
     monotone: NDArray[np.int8]
     groups: NDArray[np.int64]
+
+    def of_columns(self, sources: NDArray[np.intp]) -> "BoostingPlan":
+        """The plan for a table whose columns come from these."""
+        every = self.max_features == len(self.monotone)
+        count = len(sources) if every else self.max_features
+        return replace(self, max_features=count, monotone=self.monotone[sources], groups=self.groups[sources])
 
 
 class GrowthRules:
@@ -225,7 +231,7 @@ class Rounds(GrowthRules):
             if rows is None:
                 grower.add(tree, data)
         if rows is not None:
-            add_trees([tree], self.binning, self.X, self.scores[output][None])
+            add_trees([tree], lambda trees: pack_trees(trees, self.binning), self.X, self.scores[output][None])
         return tree
 
     def _renewed(self, grower: TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:
@@ -255,7 +261,9 @@ class Rounds(GrowthRules):
         return np.clip(value, low, high)
 
 
-def add_trees(trees: list[NDArray[np.void]], binning: Binning, X: Array, scores: Array) -> None:
+def add_trees(
+    trees: list[NDArray[np.void]], pack: Callable[[list[NDArray[np.void]]], Packed], X: Array, scores: Array
+) -> None:
     """Add the trees of one round, one for each output, to the scores (n_outputs, n_rows) of rows."""
     for tree, own in zip(trees, scores, strict=True):
-        own += Ensemble(pack_trees([tree], binning), 1).add(X, np.zeros((len(X), 1)))[:, 0]
+        own += Ensemble(pack([tree]), 1).add(X, np.zeros((len(X), 1)))[:, 0]

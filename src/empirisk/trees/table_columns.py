@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_X_y
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, OutOfRange
 from empirisk.settings import require
 from empirisk.validation import check_array, readable, unmasked, validate_data
 
@@ -118,9 +118,7 @@ def note_number_columns(estimator: Any, width: int, names: Sequence[str] | None)
 def require_squares(y: NDArray) -> None:
     """Raise where squares of the target would overflow."""
     if y.dtype.kind == "f" and y.size and float(np.abs(y).max()) > LARGEST_TARGET:
-        raise EmpiriskError(
-            f"y holds numbers beyond {LARGEST_TARGET:g}, whose squares overflow; divide y before the fit."
-        )
+        raise OutOfRange(f"y holds numbers beyond {LARGEST_TARGET:g}, whose squares overflow; divide y before the fit.")
 
 
 def read_new(estimator: Any, X: Any) -> Array:

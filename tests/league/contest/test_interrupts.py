@@ -3,6 +3,7 @@
 import itertools
 import signal
 import threading
+import time
 
 import numpy as np
 import polars as pl
@@ -41,7 +42,7 @@ def learn(monkeypatch, tmp_path):
     monkeypatch.setattr(candidates, "CLASSIFIERS", players)
     whole = er.LogisticRegression.fit
 
-    def run(at, times=1, ask=press):
+    def run(at, times=1, ask=press, jobs=1):
         fits = itertools.count(1)
 
         def fit(machine, X, y, sample_weight=None):
@@ -50,7 +51,7 @@ def learn(monkeypatch, tmp_path):
             return whole(machine, X, y, sample_weight)
 
         monkeypatch.setattr(er.LogisticRegression, "fit", fit)
-        return er.learn(table(), "y", out=tmp_path / "it")
+        return er.learn(table(), "y", out=tmp_path / "it", jobs=jobs)
 
     return run
 
@@ -66,6 +67,14 @@ def test_a_fit_of_the_contest_that_was_cut_has_no_score(learn, tmp_path):
     assert found.winner == "baseline"
     assert found.warnings[-1] == "Ctrl-C left no room for importances, effects and the learning curve. [ER033]"
     assert written(tmp_path) == ["it.model", "it.report.html"]
+
+
+def test_one_of_several_fits_that_were_cut_has_no_score(learn):
+    found = learn(at=2, jobs=2, ask=lambda times: (press(times), time.sleep(0.3)))
+    standing = next(one for one in found.standings if one.name == "pressed")
+    assert (standing.state, standing.remark) == ("stopped", "interrupted")
+    assert len(standing.scores) <= 2
+    assert found.winner == "baseline"
 
 
 def test_the_final_fit_is_whole_after_the_first(learn, tmp_path):

@@ -255,7 +255,7 @@ def test_a_large_table_keeps_one_setting_after_the_first_fold(monkeypatch):
 def test_a_vote_of_the_best_comes_last():
     done = Simulation([*FIVE, VOTE]).run()
     assert done.plays[-1].result.name == "vote"
-    assert [one.name for one in done.plays[-1].voters] == ["forest", "svm", "logistic"]
+    assert [one.name for one in done.plays[-1].voters] == ["forest", "svm", "logistic", "tree"]
     assert winner(list(done.results.values())).name == "vote"
     alone = Simulation([BASELINE, FIVE[1], VOTE]).run()
     assert alone.results["vote"].state == "out"
@@ -389,3 +389,24 @@ def test_enough_time_is_as_good_as_no_limit(candidates, rows):
     for name, result in free.results.items():
         assert limited.results[name].state == result.state
         assert limited.results[name].mean >= result.mean - 1e-9
+
+
+@pytest.mark.parametrize("limit", [np.inf, 10_000.0])
+def test_what_is_played_next_was_among_what_was_said_to_come(limit):
+    """What it takes to keep idle cores busy; settings around the best, and votes, are told of by those before alone."""
+    kinds = [BASELINE, *(Kind(f"k{number}", number / 10, 0.1) for number in range(1, 8))]
+    done = Simulation(kinds, rows=20_000, limit=limit)
+    schedule, said, seen, places = done.schedule, [], 0, []
+    play = schedule.next()
+    while play is not None:
+        key = play.setting, play.folds.rows, play.fold
+        if said and key not in done.known:
+            seen += 1
+            places += [said.index(key)] if key in said else []
+        result = done.outcome(play)
+        said = [(one.setting, one.folds.rows, one.fold) for one in schedule.coming()]
+        said = [one for one in said if one not in done.known]
+        play = schedule.next(result)
+    assert seen > 30
+    assert len(places) >= 0.9 * seen
+    assert np.mean(np.array(places) < 2) > 0.8

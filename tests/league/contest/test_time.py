@@ -105,7 +105,8 @@ class Loaded:
 
 @pytest.fixture
 def loaded(monkeypatch):
-    return Loaded(monkeypatch)
+    with er.config(threads=1):  # the time that passes belongs to one fit
+        yield Loaded(monkeypatch)
 
 
 def test_a_machine_that_learns_plays_even_where_reading_took_all_of_the_time(loaded):

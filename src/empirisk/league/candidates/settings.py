@@ -5,11 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from empirisk.league.candidates.calibrate import calibrated
-from empirisk.league.candidates.everyone import Candidate, Size, around, deviance_of, is_large
+from empirisk.league.candidates.everyone import AT_ONCE, Candidate, Size, around, deviance_of, is_large
 from empirisk.league.candidates.vote import Answers, can_vote, votes
 from empirisk.league.records import CandidateResult
 from empirisk.league.rows.encoded_folds import EncodedFolds
 from empirisk.league.rows.split import NUMBERS, encoding_of
+
+#: Why nobody plays who reads an encoding that is empty, as where each word of the texts is met once.
+NOTHING_TO_READ = "nothing in the columns is met often enough for it to learn from"
 
 
 @dataclass
@@ -62,7 +65,9 @@ class CandidateSettings:
 
     def reason_not_to_run(self, candidate: Candidate, folds: EncodedFolds) -> str:
         """Why a candidate does not play, as half a sentence; empty if it does."""
-        return candidate.reason_not_to_run(self._size_for(candidate, folds))
+        size = self._size_for(candidate, folds)
+        plays = size.columns or candidate.turn == AT_ONCE
+        return candidate.reason_not_to_run(size) if plays else NOTHING_TO_READ
 
     def slow(self, candidate: Candidate) -> bool:
         """Whether a candidate plays after the others where there is no limit of time."""

@@ -25,14 +25,14 @@ class FitsAhead:
 
     Parameters
     ----------
-    likely : callable
-        Plays that may follow a play, the most likely first.
+    coming : callable
+        Plays that may be asked for next, the most likely first.
     stop : callable
         Whether the user asks for an end.
     """
 
-    def __init__(self, likely: Callable[[Play], Iterable[Play]], stop: Callable[[], bool]):
-        self._likely, self._stop, self._calls = likely, stop, WorkerCalls(fit_there)
+    def __init__(self, coming: Callable[[], Iterable[Play]], stop: Callable[[], bool]):
+        self._coming, self._stop, self._calls = coming, stop, WorkerCalls(fit_there)
         self._fits: dict[tuple, Any] = {}
         self._tables: dict[tuple, Any] = {}
 
@@ -43,7 +43,7 @@ class FitsAhead:
         future = self._fits.pop(key, None) if not play.limited else None
         future = self._submit(play, machine) if future is None else future
         if not play.limited:
-            self._send_ahead(play)
+            self._send_ahead()
         [(_, found)] = self._calls.results([future], self._stop)
         return found
 
@@ -52,9 +52,9 @@ class FitsAhead:
         self._calls.client.cancel([*self._fits.values(), *self._tables.values()])
         self._fits, self._tables = {}, {}
 
-    def _send_ahead(self, play: Play) -> None:
+    def _send_ahead(self) -> None:
         most = AHEAD * len(self._calls.client.scheduler_info(n_workers=-1)["workers"])
-        for other in self._likely(play):
+        for other in self._coming():
             if len(self._fits) >= most:
                 return
             key = self._key(other)

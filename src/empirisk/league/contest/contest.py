@@ -1,8 +1,7 @@
 """The contest: candidates play folds as the schedule says, until it ends, the time is over or Ctrl-C is pressed."""
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +17,7 @@ from empirisk.league.contest.compiling import CompilationListener, listening_to_
 from empirisk.league.contest.fold import FoldPlayer
 from empirisk.league.contest.precompile import PrecompileProcesses
 from empirisk.league.contest.schedule import Play, Schedule
+from empirisk.league.contest.side_by_side import SideBySide, only_likely
 from empirisk.league.contest.store import FoldStore
 from empirisk.league.events import Tell
 from empirisk.league.records import CandidateResult
@@ -87,10 +87,11 @@ class Contest:
         self._ahead = None
         if settings().cluster != "none":
             need("A cluster", "scale", "distributed")
-            self._ahead = import_module("empirisk.league.contest.ahead").FitsAhead(self._likely, interrupts.requested)
-        self._player = FoldPlayer(
-            metric, budget, self.store, interrupts, self._say, lambda: self._compiling.seconds, self._ahead
-        )
+            self._ahead = import_module("empirisk.league.contest.ahead").FitsAhead(
+                self.schedule.coming, interrupts.requested
+            )
+        player = FoldPlayer(metric, budget, self.store, interrupts, lambda: self._compiling.seconds, self._ahead)
+        self._plays = SideBySide(player, budget, self.schedule.coming, self._say)
 
     def run(self) -> list[CandidateResult]:
         """How everyone did, best first."""
@@ -100,9 +101,10 @@ class Contest:
             try:
                 play = self.schedule.next()
                 while play is not None:
-                    play = self.schedule.next(self._player.play(play))
+                    play = self.schedule.next(self._plays.play(play))
                     self.store.keep_only(self.schedule.leaders())
             finally:
+                self._plays.close()
                 if self._ahead is not None:
                     self._ahead.close()
         results = self.schedule.results
@@ -132,16 +134,6 @@ class Contest:
             return None
         return said, np.searchsorted(known[0], true)
 
-    def _likely(self, play: Play) -> Iterator[Play]:
-        """What may be played after this: its setting on the other folds, then those who wait on the first fold."""
-        for fold in range(play.fold + 1, len(play.folds)):
-            yield replace(play, fold=fold)
-        for candidate in self.schedule.waiting:
-            if not candidate.votes and not self._settings.reason_not_to_run(candidate, play.folds):
-                result = CandidateResult(candidate.name, candidate.title, 0)
-                for setting in self._settings.of(candidate, play.folds):
-                    yield Play(result, setting, play.folds, 0)
-
     def _say(self, play: Play) -> None:
         """Tell what is played."""
         folds = self.schedule.folds
@@ -151,6 +143,8 @@ class Contest:
 
     def _compiles(self) -> None:
         """Say so; what those who come later need is now being compiled too."""
+        if only_likely():  # which is not compiled
+            return
         self.tell(f"{self._doing}: compiling, once")
         if not self._precompile.asked:
             waiting = self.schedule.waiting
@@ -165,7 +159,9 @@ class Contest:
             self._precompile.compile(names, parts)
 
     def _not_compiled_now(self) -> str:
-        """Why what plays now is not compiled here: it is too late, or others of the first round come first."""
+        """Why what plays now is not compiled here: it is too late, or others come first."""
+        if only_likely():
+            return COMPILED_ELSEWHERE
         left = self.budget.deadline - self.budget.now()
         if self.budget.learned and left < COMPILING_SECONDS * self.budget.slowness:
             return self.budget.refusal(np.inf)

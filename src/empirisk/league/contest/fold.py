@@ -1,7 +1,6 @@
 """Playing one fold: one setting is fitted to its training rows and scored on its validation rows, within limits."""
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from empirisk.errors import NotWritten
 from empirisk.evaluation.metrics import Metric
 from empirisk.league.candidates.vote import join, members
 from empirisk.league.contest.budget import GRACE_SECONDS, OVER, TimeBudget
@@ -27,6 +25,8 @@ TIME_PARAMETERS = ("max_time", "estimator__max_time")
 #: Seconds that a fit is given at the least: a limit must be positive.
 MIN_FIT_SECONDS = 0.01
 INTERRUPTED = "interrupted"
+#: How a play went, and the machine that was fitted; None where it was cut.
+Outcome = tuple[FoldResult, Any]
 
 
 @dataclass
@@ -43,8 +43,6 @@ class FoldPlayer:
         Knows what was played before, and keeps what is played now.
     interrupts : InterruptCounter
         The first Ctrl-C ends the contest.
-    tell : callable
-        Hears of each play that is really played.
     compiling : callable
         Seconds that were spent on compiling so far, which no fit takes again.
     ahead : FitsAhead or None
@@ -55,31 +53,37 @@ class FoldPlayer:
     budget: TimeBudget
     store: FoldStore
     interrupts: InterruptCounter
-    tell: Callable[[Play], None]
     compiling: Callable[[], float] = lambda: 0.0
     ahead: Any = None
 
-    def play(self, play: Play) -> FoldResult:
-        """How a play goes; one that was played before, or for which there is no time, takes none."""
+    def known(self, play: Play) -> FoldResult | None:
+        """How a play goes that was played before, or that nobody waits for any more; else None."""
         if self.interrupts.requested():
             return FoldResult(state="stopped", reason=INTERRUPTED)
-        known = self.store.result(play)
-        if known is not None:
-            return known
-        refusal = self.budget.refusal(play.expected) if play.limited else ""
-        if refusal:
-            return _out_of_time(refusal)
-        self.tell(play)
-        try:
-            return self._fit_and_score(play)
-        except NotWritten:  # the journal: no candidate's fault
-            raise
-        except MemoryError:
-            return FoldResult(state="out", reason="it needs more memory than there is")
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the others play on, and the table shows it
-            return FoldResult(state="out", reason=sentence(problem))
+        return self.store.result(play)
 
-    def _fit_and_score(self, play: Play) -> FoldResult:
+    def refused(self, play: Play) -> FoldResult | None:
+        """How a play goes for which there is no time; else None."""
+        refusal = self.budget.refusal(play.expected) if play.limited else ""
+        return _out_of_time(refusal) if refusal else None
+
+    def note(self, play: Play, outcome: Outcome) -> FoldResult:
+        """Keep what was played, and give its result."""
+        result, machine = outcome
+        if machine is not None:
+            self.store.add(play, result, play.folds.pipeline(play.fold, machine))
+        return result
+
+    def outcome(self, play: Play, over: Callable[[], bool]) -> Outcome:
+        """Play, until ``over()`` is true; what goes wrong is the result."""
+        try:
+            return self._fit_and_score(play, over)
+        except MemoryError:
+            return FoldResult(state="out", reason="it needs more memory than there is"), None
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the others play on, and the table shows it
+            return FoldResult(state="out", reason=sentence(problem)), None
+
+    def _fit_and_score(self, play: Play, over: Callable[[], bool]) -> Outcome:
         """Fit and score as a whole: what the clock or Ctrl-C cuts has no score."""
         stop = self.interrupts.requested
         X, y, X_new, y_new = play.folds.fold(play.fold, encoding_of(play.setting))
@@ -90,28 +94,28 @@ class FoldPlayer:
         result = FoldResult(state="stopped", reason=INTERRUPTED)
         try:
             # Fits and predictions run in pieces, which ask these questions.
-            with listening_to(stop), stopping(lambda: stop() or (play.limited and self.budget.left <= 0)):
+            with listening_to(stop), stopping(lambda: stop() or over()):
                 machine, seconds = self._fitted(play, machine, X, y)
                 begin = self._now()
                 score = float(self.metric.scorer(machine, X_new, y_new))
                 certificate = getattr(uncalibrated(machine), "certificate_", None)
                 proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
-                result = FoldResult(score, seconds, self._now() - begin, proof, len(y_new))
+                result = FoldResult(score, seconds, max(self._now() - begin, 0.0), proof, len(y_new))
         except Stopped as end:
             if not stop():
-                return _out_of_time(str(end) or self.budget.refusal(np.inf))
+                return _out_of_time(str(end) or self.budget.refusal(np.inf)), None
         except KeyboardInterrupt:  # by the second Ctrl-C, or by a fit that heard the first and has nothing to show
             if self.interrupts.second.is_set() or not stop():
                 raise
         if stop():
-            return FoldResult(state="stopped", reason=INTERRUPTED)
+            return FoldResult(state="stopped", reason=INTERRUPTED), None
         limit(machine, None)
-        self.store.add(play, result, play.folds.pipeline(play.fold, machine))
-        return result
+        return result, machine
 
     def _fitted(self, play: Play, machine: Any, X: Any, y: NDArray) -> tuple[Any, float]:
         """A machine fitted, and how long it took; a vote is made of members that were fitted on this fold and kept."""
-        kept = self.store.members(play, play.voters[: len(members(machine))]) if play.voters else None
+        voting = [one for member in members(play.setting) for one in play.voters if one.machine is member]
+        kept = self.store.members(play, voting) if voting else None
         if kept is not None:
             join(machine, [pipeline[-1] for pipeline in kept[0]], X, y)
             return machine, kept[1]
@@ -122,7 +126,7 @@ class FoldPlayer:
             return machine, seconds
         begin = self._now()
         _fit(machine, X, y, lambda: self.budget.deadline + GRACE_SECONDS if play.limited else np.inf)
-        return machine, self._now() - begin
+        return machine, max(self._now() - begin, MIN_FIT_SECONDS)
 
     def _now(self) -> float:
         """The time, without what compiling took."""
@@ -136,8 +140,7 @@ def _out_of_time(reason: str) -> FoldResult:
 
 def _fit(machine: Any, X: Any, y: NDArray, deadline: Callable[[], float]) -> None:
     """Fit, and raise where the clock or the user ended it early."""
-    with warnings.catch_warnings(action="ignore"):  # what did not converge is said by its certificate, in the table
-        threads.call_with_deadline(deadline, lambda: machine.fit(X, y))
+    threads.call_with_deadline(deadline, lambda: machine.fit(X, y))
     if was_cut(machine):
         raise Stopped
 

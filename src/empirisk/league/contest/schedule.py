@@ -6,6 +6,7 @@ that a test can simulate a contest of hours with made-up seconds and scores.
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,12 +28,15 @@ MAX_WAITING, FURTHER_ROUNDS = 2, 12
 FIRST_REFIT = 16
 #: A fit on fewer rows than this many times those of the last one is not worth its time.
 WORTHWHILE = 1.5
-#: Candidates that go on to the next round at the least, and vote at the most.
+#: Candidates that go on to the next round at the least, and around whose settings others are tried.
 FEWEST = 3
+#: Candidates that vote at the most.
+VOTERS = 6
 #: Validation rows that tell the settings of one machine apart.
 TELLING_ROWS = 1000
 #: Why there is no vote.
 NO_VOTE = "it needs two of the best that give numbers, or probabilities"
+BEST_ALONE = "the best alone is better than any mean"
 
 
 class Folds(Protocol):
@@ -218,6 +222,9 @@ class Schedule:
         self.ended = ""
         self._current: CandidateResult | None = None
         self.seen: list[Folds] = []
+        self._rounds: list[Folds] = []
+        self._rest_of_turn: Callable[[], Iterator[Play]] = lambda: iter(())
+        self._after_turn: Callable[[], Iterator[Play]] = lambda: iter(())
         self._late: list[tuple[CandidateResult, list[Any]]] = []
         self._finalists: dict[str, list[int]] = {}
         self._refined: dict[str, Any] = {}
@@ -233,11 +240,19 @@ class Schedule:
             self.ended = str(over)
             return None
 
+    def coming(self) -> Iterator[Play]:
+        """Plays that may follow the one handed out last, the most likely first, as things stand: for idle cores.
+
+        They are those left of its turn, then of its round, then of the next rounds.
+        """
+        yield from self._rest_of_turn()
+        yield from self._after_turn()
+
     def leaders(self) -> list[CandidateResult]:
         """The best so far, best first, with the one that is playing: what was fitted for them is worth keeping."""
         current = [] if self._current is None else [self._current]
         known = {one.name: one for one in (*self.results.values(), *current)}
-        return sorted(known.values(), key=lambda one: -one.mean)[: FEWEST + 1]
+        return sorted(known.values(), key=lambda one: -one.mean)[: VOTERS + 1]
 
     def encoding_seconds(self, rows: float) -> float:
         """Seconds that the encoding of so many rows takes, by what the largest encoding so far took."""
@@ -249,7 +264,8 @@ class Schedule:
     def _contest(self) -> Plays:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
         everyone = order = sorted((one for one in self._candidates if not one.votes), key=lambda one: one.turn)
-        for number, part in enumerate(self._parts()):
+        self._rounds = [*self._parts(), self.folds]
+        for number, part in enumerate(self._rounds[:-1]):
             yield from self._round(order, part, first=number == 0)
             order = self._better_half(order)
             if part.rows == self.folds.rows and part.judges >= TELLING_ROWS:
@@ -302,15 +318,33 @@ class Schedule:
             if reason:
                 self._announce(replace(result, state="out", remark=reason))
                 continue
-            settings = self._settings.of(candidate, folds)
-            numbers = [0] if first else self._finalists.get(candidate.name, list(range(len(settings))))
-            settings = [settings[number] for number in numbers]
-            if candidate.name in self._refined:
-                settings, numbers = [self._refined[candidate.name]], [0]
+            numbers, settings = self._entries(candidate, folds, first)
             part = folds if folds is self.folds else self._affordable(result, folds)
+            self._after_turn = partial(self._rest_of_round, order, turn + 1, folds, first)
             best = yield from self._turn(result, settings, part)
             if not first:
                 self._finalists[candidate.name] = [numbers[index] for index in best]
+
+    def _entries(self, candidate: SchedulableCandidate, folds: Folds, first: bool) -> tuple[list[int], list[Any]]:
+        """The settings with which a candidate plays a round, after their numbers."""
+        if candidate.name in self._refined:
+            return [0], [self._refined[candidate.name]]
+        settings = self._settings.of(candidate, folds)
+        numbers = [0] if first else self._finalists.get(candidate.name, list(range(len(settings))))
+        return numbers, [settings[number] for number in numbers]
+
+    def _rest_of_round(self, order: list[SchedulableCandidate], turn: int, folds: Folds, first: bool) -> Iterator[Play]:
+        """Plays of those who wait in a round, on the first fold, and then those of the next round."""
+        for candidate in order[turn:]:
+            result = self._of(candidate)
+            if self._settings.reason_not_to_run(candidate, folds) or result.state == "out":
+                continue
+            if folds is self.folds or self._affordable(result, folds) is folds:
+                for setting in self._entries(candidate, folds, first)[1]:
+                    yield self._play(result, setting, folds, 0, [], ())
+        later = self._rounds[self._rounds.index(folds) + 1 :] if folds in self._rounds else []
+        if later:
+            yield from self._rest_of_round(self._better_half(order), 0, later[0], False)
 
     def _turn(
         self, result: CandidateResult, settings: list[Any], folds: Folds, voters: Sequence[CandidateResult] = ()
@@ -321,9 +355,16 @@ class Schedule:
         """
         tables: list[list[FoldResult]] = [[] for _ in settings]
         playing = list(range(len(settings)))
+
+        def play(index: int, fold: int) -> Play:
+            return self._play(result, settings[index], folds, fold, tables[index], voters)
+
         for fold in range(len(folds)):
-            for index in playing:
-                outcome = yield self._play(result, settings[index], folds, fold, tables[index], voters)
+            for place, index in enumerate(playing):
+                left = () if voters else playing[place + 1 :]  # votes wait for their members, and take no time
+                later = range(fold, fold + 1 if voters else len(folds))
+                self._rest_of_turn = partial(self._left_of, play, left, later, tables)
+                outcome = yield play(index, fold)
                 if outcome.state != "played":
                     return self._given_up(result, settings, folds, tables, outcome)
                 tables[index].append(outcome)
@@ -336,6 +377,18 @@ class Schedule:
             playing = self._best_settings(tables)
         self._announce(replace(result, state="done" if folds is self.folds else "tried"))
         return playing
+
+    def _left_of(
+        self,
+        play: Callable[[int, int], Play],
+        settings: Sequence[int],
+        folds: Sequence[int],
+        tables: list[list[FoldResult]],
+    ) -> Iterator[Play]:
+        """Plays left of a turn: other settings on the first of the folds, then the best so far on the others."""
+        first, *others = folds
+        yield from (play(index, first) for index in settings)
+        yield from (play(index, fold) for fold in others for index in self._best_settings(tables))
 
     def _given_up(
         self,
@@ -358,7 +411,7 @@ class Schedule:
 
     def _refine(self, folds: Folds) -> Plays:
         """Settings around those of each leader, while they are better and can be fitted again in time; then a vote."""
-        leaders = self._best_on(folds)
+        leaders = self._best_on(folds)[:FEWEST]
         for leader in leaders[: None if leaders and self._settings.can_vote(leaders[0].machine) else 1]:
             result, before = leader, ""
             while before != repr(result.machine) and self._has_time_for(result):
@@ -391,7 +444,11 @@ class Schedule:
                 self._begin_turn(0)
                 asking = len(folds) * sum(one.predicting for one in voters)
                 timely = not self._budget.limited or self._budget.rest - self._afterwards(voters) > 2 * asking
-                yield from self._turn(result, self._settings.votes(voters, folds if timely else None), folds, voters)
+                settings = self._settings.votes(voters, folds if timely else None)
+                if settings:
+                    yield from self._turn(result, settings, folds, voters)
+                elif not len(result.scores):
+                    self._announce(replace(result, state="out", remark=BEST_ALONE))
             elif not len(result.scores):
                 self._announce(replace(result, state="out", remark=NO_VOTE))
 
@@ -417,7 +474,7 @@ class Schedule:
         votes = {one.name for one in self._candidates if one.votes}
         able = [one for one in self.results.values() if one.eligible and one.place and one.name not in votes]
         whole = [one for one in able if one.rows == folds.rows and len(one.scores) >= len(folds)]
-        whole = sorted(whole, key=lambda one: -one.mean)[:FEWEST]
+        whole = sorted(whole, key=lambda one: -one.mean)[:VOTERS]
         return whole if whole and best_of(able).name in {one.name for one in whole} else []
 
     def _best_settings(self, tables: list[list[FoldResult]]) -> list[int]:

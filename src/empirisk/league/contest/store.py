@@ -1,6 +1,7 @@
 """What a contest has played and fitted: results, in a journal that survives a crash, and machines worth keeping."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -27,12 +28,13 @@ class FoldStore:
 
     def result(self, play: Play) -> FoldResult | None:
         """How a play went, if it was played before."""
-        return self._at(settings_key(play.result.name, play.setting), play)
+        known = self._journal.done.get(fold_key(play))
+        return None if known is None else FoldResult(**known)
 
     def add(self, play: Play, result: FoldResult, pipeline: Pipeline) -> None:
         """Note a fold that was played, and what was fitted on it; raises `NotWritten` where the disk is full."""
         settings = settings_key(play.result.name, play.setting)
-        self._journal.add(_fold_key(settings, play), result.to_dict())
+        self._journal.add(fold_key(play), result.to_dict())
         self._fitted.setdefault(settings, {})[play.fold, play.folds.rows] = pipeline
 
     def fitted(self, result: CandidateResult) -> list[Pipeline]:
@@ -44,7 +46,8 @@ class FoldStore:
         keys = [settings_key(one.name, one.machine) for one in voters]
         fold = play.fold, play.folds.rows
         kept = [self._fitted[key][fold] for key in keys if fold in self._fitted.get(key, {})]
-        known = [result for key in keys if (result := self._at(key, play)) is not None]
+        plays = [replace(play, result=one, setting=one.machine) for one in voters]
+        known = [result for one in plays if (result := self.result(one)) is not None]
         return (kept, sum(one.seconds for one in known)) if len(kept) == len(known) == len(keys) else None
 
     def of_folds(self, result: CandidateResult, folds: Any) -> list[Pipeline] | None:
@@ -59,10 +62,6 @@ class FoldStore:
         first = 0 if self._every_fold else -1
         self._fitted = {key: dict([*self._fitted[key].items()][first:]) for key in keys if key in self._fitted}
 
-    def _at(self, settings: str, play: Play) -> FoldResult | None:
-        known = self._journal.done.get(_fold_key(settings, play))
-        return None if known is None else FoldResult(**known)
-
 
 def settings_key(name: str, setting: Any) -> str:
     """A candidate with its settings, as a line of text."""
@@ -70,5 +69,6 @@ def settings_key(name: str, setting: Any) -> str:
     return f"{name} | {setting if members is None else (setting.weights, members)!r}"
 
 
-def _fold_key(settings: str, play: Play) -> str:
-    return f"{settings} | {play.fold} | {play.folds.rows}"
+def fold_key(play: Play) -> str:
+    """A play as a line of text: the candidate with its settings, the fold, and its training rows."""
+    return f"{settings_key(play.result.name, play.setting)} | {play.fold} | {play.folds.rows}"

@@ -1,7 +1,9 @@
 """The training part of a table in folds, encoded once for all candidates."""
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,7 @@ class EncodedFolds:
         self.encoders = encoders(encoder)
         self.seconds = 0.0
         self._kept: dict[tuple[int, str], tuple] = {}
+        self._locks: defaultdict[tuple[int, str], Lock] = defaultdict(Lock)
         self._bytes = 0
 
     @property
@@ -75,7 +78,7 @@ class EncodedFolds:
         train, validation = self.folds[0]
         if rows >= len(train):
             whole = EncodedFolds(self.frame, self.y, self.encoder, self.folds[:1], self.seed)
-            whole._kept = self._kept  # the first fold is the same
+            whole._kept, whole._locks = self._kept, self._locks  # the first fold is the same
             return whole
         judges = sample(self.y[validation], min(ENOUGH_JUDGES, 2 * rows), self.seed, validation)
         fold = sample(self.y[train], rows, self.seed, train), judges
@@ -99,19 +102,22 @@ class EncodedFolds:
 
     def _encoded(self, number: int, encoding: str) -> tuple[Any, Any, NDArray, Any, NDArray]:
         key = number, self.encoding(encoding)
-        if key not in self._kept:
-            begin = time.perf_counter()
-            train, validation = self.folds[number]
-            encoder = clone(self.encoders[encoding])
-            # The encoding of training rows may differ: it must not know their own targets.
-            encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
-            self.seconds = max(self.seconds, time.perf_counter() - begin)
-            self._bytes += sum(getattr(X, "nbytes", 0) or X.data.nbytes for X in encoded)
-            parts = encoder, encoded[0], self.y[train], encoded[1], self.y[validation]
-            if self._bytes > KEPT_SHARE * settings().memory:
-                return parts
+        with self._locks[key]:  # who needs the same rows waits for them
+            return self._kept.get(key) or self._encode(key)
+
+    def _encode(self, key: tuple[int, str]) -> tuple[Any, Any, NDArray, Any, NDArray]:
+        """Encode a fold, and keep it while there is room."""
+        begin = time.perf_counter()
+        train, validation = self.folds[key[0]]
+        encoder = clone(self.encoders[key[1]])
+        # The encoding of training rows may differ: it must not know their own targets.
+        encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
+        self.seconds = max(self.seconds, time.perf_counter() - begin)
+        self._bytes += sum(getattr(X, "nbytes", 0) or X.data.nbytes for X in encoded)
+        parts = encoder, encoded[0], self.y[train], encoded[1], self.y[validation]
+        if self._bytes <= KEPT_SHARE * settings().memory:
             self._kept[key] = parts
-        return self._kept[key]
+        return parts
 
 
 def sample(y: NDArray, count: int, seed: int, rows: NDArray) -> NDArray:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from empirisk import tables
-from empirisk.errors import EmpiriskError, listed, option
+from empirisk.errors import EmpiriskError, OneClass, TooFewRows, listed, option
 from empirisk.evaluation.splits import make_splits
 from empirisk.formats import number
 from empirisk.kernels.strings import Spelled
@@ -188,7 +188,7 @@ def plan(request: Request) -> Plan:
         table, numbers = table.filter(pl.Series(known)), numbers[known]
     table, target, numbers = _without_rare_classes(table, target, numbers, warnings)
     if table.height < MIN_ROWS:
-        raise EmpiriskError(f"The table has {table.height} rows with a target; at least {MIN_ROWS} are needed.")
+        raise TooFewRows(f"The table has {table.height} rows with a target; at least {MIN_ROWS} are needed.")
     asked = (("groups", "groups", request.groups), ("time", "time_order", request.time_order))
     ruling = {rule: find_column(name, table.columns, word) for rule, word, name in asked if name is not None}
     # The rank of every value; missing ones come first.
@@ -406,7 +406,7 @@ def _held_out(y: NDArray, target: Any, equal: NDArray, request: Request, rules: 
     kept = {"classes": bool(target.classes), "test_size": share, "random_state": request.seed}
     [(train, test)] = _split_sets(equal, "holdout", y, **kept, **rules)
     if target.classes and len(np.unique(y[train])) < 2:
-        raise EmpiriskError("The training part holds one class only; give another time_order or groups column.")
+        raise OneClass("The training part holds one class only; give another time_order or groups column.")
     return np.sort(train), np.sort(test)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk import tables
-from empirisk.explain.contributions import SENT, passed_by
+from empirisk.explain.contributions import SENT, passed_by, rows_behind
 from empirisk.explain.effects import SECONDS as EFFECT_SECONDS
 from empirisk.explain.effects import effects
 from empirisk.league.candidates.vote import members
@@ -137,6 +137,8 @@ def _model(
     if hasattr(pipeline[-1], "calibrated_classifiers_"):
         description["probabilities"] = CALIBRATED
         pipeline[-1].set_params(cv=len(found.folds))  # and not the rows of every fold
+    encoded = pipeline[0].transform(found.frame[np.random.default_rng(0).permutation(found.train)[:SENT]])
+    passed = passed_by(uncalibrated(pipeline[-1]), encoded)
     residuals = None if errors is None else np.sort(errors.scaled)[:: len(found.test) // KEPT_RESIDUALS + 1]
     return tables.TableModel(
         found.schema,
@@ -146,12 +148,13 @@ def _model(
         description,
         residuals,
         profile(found.frame[found.train], found.schema),
-        passed_by(uncalibrated(pipeline[-1]), pipeline[0].transform(found.frame[found.train[:SENT]])),
+        passed,
         None if errors is None else errors.spread,
         None if errors is None else _limits(found),
         tested.threshold,
         found.history if ahead is None or found.history is None else replace(found.history, growth=ahead.growth),
         _example(found),
+        rows_behind(uncalibrated(pipeline[-1]), passed, encoded),
     )
 
 

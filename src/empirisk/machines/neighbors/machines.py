@@ -29,7 +29,7 @@ from empirisk.contract.multiclass import untied
 from empirisk.contract.outputs import CLASSES, LogProbabilities, classes_of_columns, label_columns, predicted
 from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, TooFewRows
 from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
@@ -134,7 +134,7 @@ class Neighbors(MapsFeatures, CallbackSupportMixin, Estimator):
             self.n_neighbors_ = int(self.n_neighbors)
             return
         if len(self.weights_) < 2:
-            raise EmpiriskError(
+            raise TooFewRows(
                 "n_neighbors='loo' leaves a row out and needs more than one sample; give a number as n_neighbors."
             )
         most = max(int(self.weights_.sum()) - 1, 1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.errors import LETTERS, EmpiriskError, listed
+from empirisk.errors import LETTERS, EmpiriskError, OneClass, listed
 from empirisk.studio.playground.controls import FAMILIES, Family
 from empirisk.studio.playground.expressions import evaluate
 from empirisk.studio.playground.points import DATASETS, Array, checked_points
@@ -82,4 +82,4 @@ class Question:
         if len(self.points) < LEAST_POINTS or np.sum(~self.is_held) < LEAST_TAUGHT:
             raise EmpiriskError(f"Click at least {LEAST_POINTS} points into the plane.")
         if self.task == "classes" and len(set(y.tolist())) < 2:
-            raise EmpiriskError("All points to learn from have one class; add points of another.")
+            raise OneClass("All points to learn from have one class; add points of another.")

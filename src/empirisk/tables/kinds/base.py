@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.errors import LETTERS, EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError, Unsuitable
 
 if TYPE_CHECKING:
     from empirisk.tables.encoding.encoder import TableEncoder
@@ -135,7 +135,7 @@ class Kind:
 
     def parse(self, series: pl.Series, form: str) -> pl.Series:
         """The values in the form that machines learn from, null where one is missing or of another kind."""
-        raise EmpiriskError(f"Column {series.name!r} is of the kind {self.name!r}, which is not learned from.")
+        raise Unsuitable(f"Column {series.name!r} is of the kind {self.name!r}, which is not learned from.")
 
     def final_form(self, series: pl.Series, present: pl.Series, form: str) -> str:
         """The form to keep, once the values are known."""

@@ -200,11 +200,13 @@ def parse_dates(text: pl.Series, form: str) -> pl.Series:
     """
     if not form:
         return pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
-    if form.endswith("%:z"):  # moments of several zones are compared in one
-        return text.str.to_datetime(form, strict=False, time_unit="us", time_zone="UTC").dt.replace_time_zone(None)
     if "%y" in form:
-        text = text.set(~text.str.contains(r"\D\d\d(\s|$)"), None)  # the 3 of 1.2.3 is no year
-    if "%M" in form:
+        after = r"\s*\d?\d:" if "%M" in form else "$"
+        text = text.set(~text.str.contains(rf"[^\d:]\d\d{after}"), None)  # the 3 of 1.2.3 is no year
+    if form.endswith("%:z"):  # moments of several zones are compared in one
+        zoned = text.str.to_datetime(form, strict=False, time_unit="us", time_zone="UTC")
+        moments = zoned.dt.replace_time_zone(None)
+    elif "%M" in form:
         moments = text.str.to_datetime(form, strict=False, time_unit="us", time_zone=None, exact=True)
     else:
         moments = text.str.to_date(form, strict=False, exact=True).cast(pl.Datetime("us"))

@@ -58,22 +58,32 @@ def check_depth(data: bytes, name: str) -> None:
 
 
 def without_title(data: bytes) -> bytes:
-    r"""The table without lines above its header: they lack its delimiter, of which all that follow have as many.
+    r"""The table without lines above its header: titles, and what spreadsheets fill these up with.
 
     >>> without_title(b"Sales of May, in EUR\n\nday;shop;amount\n1;a;3\n2;b;4\n")
     b'day;shop;amount\n1;a;3\n2;b;4\n'
     """
     lines = data[:SNIFFED].split(b"\n")
-    for title in range(MOST_TITLES + 1):
+    for title in range(1, min(MOST_TITLES + 1, len(lines))):
         below = [line for line in lines[title:] if line.strip()][:LOOKED_AT]
-        marks = [mark for mark in map(str.encode, DELIMITERS) if not any(mark in line for line in lines[:title])]
-        for delimiter in marks if title and len(below) >= MIN_LINES and lines[title].strip() else []:
+        for delimiter in map(str.encode, DELIMITERS) if len(below) >= MIN_LINES and lines[title].strip() else []:
             counts = [line.count(delimiter) for line in below]
-            if counts[0] >= 2 and len(set(counts)) == 1:
+            if counts[0] >= 2 and len(set(counts)) == 1 and _is_title(lines[:title], lines[title], delimiter):
                 return data[sum(len(line) + 1 for line in lines[:title]) :]
-        if title == len(lines) or not marks:
-            break
     return data
+
+
+def _is_title(above: list[bytes], header: bytes, delimiter: bytes) -> bool:
+    """Whether lines are no part of the table below: they lack its delimiter, or fill one cell above a row of names.
+
+    Where an empty line sets them off they may fill more of them, but not all.
+    """
+    if not any(delimiter in line for line in above):
+        return True
+    names = [cell.strip() for cell in header.split(delimiter)]
+    filled = [sum(bool(cell.strip()) for cell in line.split(delimiter)) for line in above]
+    most = 1 if filled[-1] else len(names) - 1
+    return max(filled) <= most and all(cell.strip(b"+-.,0123456789") for cell in names)
 
 
 def find_delimiter(data: bytes, name: str = "") -> str:

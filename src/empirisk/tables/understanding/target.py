@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.errors import EmpiriskError, option
+from empirisk.errors import EmpiriskError, MissingValues, OneClass, option
 from empirisk.tables.kinds.base import counted
 from empirisk.tables.reading.frames import as_frame
 from empirisk.tables.understanding.column import Column, as_missing
@@ -78,14 +78,14 @@ class Target:
         labels = _labels(series, column)
         found = labels.drop_nulls().unique().sort().to_list()
         if len(found) == 1:
-            raise EmpiriskError(f"target={name!r} has one value only, {found[0]!r}; there is nothing to learn.")
+            raise OneClass(f"target={name!r} has one value only, {found[0]!r}; there is nothing to learn.")
         return cls(name, kind, tuple(found), column, reason)
 
     def values(self, table: Any) -> NDArray[Any]:
         """The target of every row, as machines take it; a missing value is an error."""
         series = self._series(as_frame(table)[self.name])
         if series.null_count():
-            raise EmpiriskError(f"target={self.name!r} is missing in {series.null_count()} rows; leave those rows out.")
+            raise MissingValues(f"target={self.name!r} is missing in {series.null_count()} rows; leave those rows out.")
         if self.task == "regression" or not isinstance(self.classes[0], str):
             return series.to_numpy()
         return np.array(series.to_list())
