@@ -52,7 +52,7 @@ LEARNS_FROM_ROWS = (er.maps.Nystrom, StandardScaler, er.ContrastiveMetric, er.La
 #: those of convex problems: rounding may send them elsewhere, so what is compared is where they begin.
 Essence = Callable[[Any, float, float], tuple[Any, float]]
 ESSENCES: dict[type, Essence] = {
-    er.Hierarchical: lambda its, squares, weight: (its.linkage_[:, 2].sum(), weight * _lost_in_heights(its, squares)),
+    er.Hierarchical: lambda its, squares, weight: (its.linkage_[:, 2].sum(), _lost_in_heights(its, squares, weight)),
     er.KMeans: lambda its, squares, weight: (its.inertia_, weight * squares),
     # Rows that stand twice have as many directions more, without variance, where all are asked for.
     er.PCA: lambda its, squares, weight: ([*its.explained_variance_, *NO_VARIANCE][: len(NO_VARIANCE)], squares),
@@ -109,10 +109,11 @@ def _lost_in_floor(machine: Any) -> float:
     return 1.0 + machine.n_features_in_ / max(machine.reg_covar, 1e-14)
 
 
-def _lost_in_heights(machine: Any, squares: float) -> float:
+def _lost_in_heights(machine: Any, squares: float, weight: float) -> float:
     """What heights lose where their squares are differences of such squares: the more, the lower they are."""
     heights = machine.linkage_[:, 2]
-    return float(np.sqrt(squares) + np.sum(squares / heights[heights > 0]))
+    heavy = weight if machine.linkage == "ward" else 1.0  # whose heights grow with the weights
+    return float(weight * np.sqrt(squares) + heavy * np.sum(squares / heights[heights > 0]))
 
 
 def _has(machine: Any, name: str, none: Any = None, among: tuple[type, ...] = (object,)) -> bool:
@@ -418,7 +419,7 @@ def _learns_from_rows(case: Case) -> bool:
 
 
 def _links_means(case: Case) -> bool:
-    """Whether the rounding of the means of cells, which are sums of rows, decides which of equal distances comes first."""
+    """Whether the rounding of the means of cells, which are sums of rows, decides between equal distances."""
     if not isinstance(case.machine, er.Hierarchical) or case.machine.cells is None:
         return False
     return _distances_tie(np.unique(data.plain(case.X).astype(float), axis=0))

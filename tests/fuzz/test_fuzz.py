@@ -125,7 +125,7 @@ def test_distances_that_rounding_decides_are_told():
     assert checks._learns_from_rows(cases.Case(0, cells, corners, np.zeros(20), None, ""))
     assert not checks._learns_from_rows(cases.Case(0, cells, plain, np.zeros(20), None, ""))
     assert not checks._learns_from_rows(cases.Case(0, er.Hierarchical(), corners, np.zeros(20), None, ""))
-    case = cases.Case(0, er.Hierarchical(features=er.kernels.Linear()), 1e7 + plain, np.zeros(20), None, "")
+    case = cases.Case(0, er.Hierarchical(features=er.kernels.Linear()), 1e5 + plain, np.zeros(20), None, "")
     near, far = (checks.fit(case, X=case.X + shift) for shift in (0.3, 0.3 * plain))
     one = checks.fit(case)
     assert not list(checks._objective_is_that_of(case, one, near, "format"))

@@ -212,7 +212,7 @@ class CoordinateDescentRun:
         return last.correlations + stretch * (last.correlations - before.correlations)
 
     def _descend(self, new: Chosen, goal: float, watch: Watch) -> bool:
-        """Minimise on the working sets until the predicted decrease is below the goal; True if that is to be the end."""
+        """Minimise on the working sets until the predicted decrease is below the goal; True if all is to end there."""
         state = self._state
         idle = (state.w == 0) & (np.abs(self._screening.values) < RELEASE_SHARE * state.l1)
         shares = self._distribute(new, idle)
