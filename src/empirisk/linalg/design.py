@@ -33,6 +33,8 @@ FRESH, PAGE = 1 << 22, 512
 STRIP = 1024
 #: Weights of which at most one in so many is not zero are multiplied column by column.
 SPARSE = 16
+#: Rows whose numbers, one each, stay in the cache of a core beside those that are made of them.
+NEAR = 1 << 12
 #: Entries from which compiled passes are worth their compilation: on many threads Python's lock would be the limit.
 LARGE = 1 << 24
 #: Rows of a wide matrix count for no more than this when its normal matrix is summed, and of a long one for less:
@@ -204,7 +206,7 @@ def local_sums(
     for several outputs K the curvatures are n x K shares t, which stand for diag(t_i) - t_i t_i' / sum(t_i). The
     Hessian has an axis, or two, of d + 1 numbers for (w, b) on either side.
     """
-    kept, values, slopes, curvatures = model(design.predict(w, b), *vectors)
+    kept, values, slopes, curvatures = _in_cache(model, design.predict(w, b), *vectors)
     gradient, constant = design.tdot(slopes), np.asarray(slopes.sum(axis=0))
     if curvatures.ndim == 1:
         return kept, (values, gradient, constant, _with_intercept(design, curvatures))
@@ -219,6 +221,14 @@ def local_sums(
             if other < k:
                 hessian[:, other, :, k] -= part
     return kept, (values, gradient, constant, hessian)
+
+
+def _in_cache(model: Callable[..., LocalTerms], *vectors: Array) -> LocalTerms:
+    """model(*vectors), by parts of the rows whose terms stay in near memory: a loss makes many."""
+    parts = [model(*(vector[rows] for vector in vectors)) for rows in blocks.slices(len(vectors[0]), NEAR)]
+    kept, values, slopes, curvatures = zip(*parts, strict=True)
+    joined = tuple(np.concatenate(each) for each in zip(*kept, strict=True))
+    return joined, np.sum(values, axis=0), np.concatenate(slopes), np.concatenate(curvatures)
 
 
 def _with_intercept(design: Design, weights: Array) -> Array:

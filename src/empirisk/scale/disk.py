@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -27,6 +29,8 @@ VECTOR_SHARE = 32
 BLOCK_SHARE = 64
 #: Bytes of a block at least and at most: calls cost nothing beside the work on it, and it is read at one go.
 LEAST_BLOCK, LARGEST_BLOCK = 1 << 20, 1 << 25
+#: Blocks begin where the system can map them into memory.
+PAGE = mmap.ALLOCATIONGRANULARITY
 
 
 def block_bytes() -> int:
@@ -79,7 +83,7 @@ class BlockFile:
         """Write a block, and say where it is."""
         block = np.ascontiguousarray(block)
         with self._lock:
-            start, self._end = self._end, self._end + block.nbytes
+            start, self._end = self._end, self._end + -(-block.nbytes // PAGE) * PAGE
         with self.path.open("r+b", buffering=0) as file:  # each thread has its own place in the file
             file.seek(start)
             data, done = _bytes(block), 0
@@ -87,13 +91,13 @@ class BlockFile:
                 done += file.write(data[done:])
         return FileBlock(self, start, block.shape, block.dtype)
 
-    def load(self, start: int, out: NDArray) -> None:
-        """Fill an array with what was written there."""
+    def load(self, start: int, size: int) -> mmap.mmap:
+        """The bytes that were written there: those of the system's cache, of which what is changed is copied.
+
+        A copy of all would take longer than the work on it, most of it to get the memory.
+        """
         with self.path.open("rb", buffering=0) as file:
-            file.seek(start)
-            data, done = _bytes(out), 0
-            while done < out.nbytes:
-                done += file.readinto(data[done:])
+            return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY, offset=start)
 
 
 def _bytes(array: Any) -> memoryview:
@@ -111,9 +115,11 @@ class FileBlock:
 
     def load(self) -> NDArray:
         """The array."""
-        out = np.empty(self.shape, self.dtype)
-        self.file.load(self.start, out)
-        return out
+        size = math.prod(self.shape)
+        if not size:
+            return np.empty(self.shape, self.dtype)
+        data = self.file.load(self.start, size * self.dtype.itemsize)
+        return np.frombuffer(data, self.dtype).reshape(self.shape)
 
 
 class Disk(Place):
