@@ -27,6 +27,7 @@ templates_path = ["templates"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # beside the page of a class there is room for names of methods alone
 autodoc_typehints = "none"  # numpydoc tells types in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -68,6 +69,7 @@ reference.write(Path(__file__).parent)  # autosummary lists the files that it re
 
 
 def setup(app):
-    """Complete docstrings before numpydoc, at priority 500, parses them; leave out what scikit-learn documents."""
+    """Link public names; complete docstrings before numpydoc, at 500, parses them; leave out scikit-learn's methods."""
+    app.connect("source-read", reference.link_names)
     app.connect("autodoc-skip-member", reference.skip)
     app.connect("autodoc-process-docstring", reference.complete, priority=400)

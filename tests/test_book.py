@@ -1,5 +1,6 @@
 """The site as text: its code runs, its links lead somewhere, and every public name is shown at work."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -117,12 +118,51 @@ def test_the_command_line_page_has_every_option():
                 assert f"`{', '.join([*parameter.opts, *parameter.secondary_opts])}`" in section
 
 
+def written(value):
+    """The sections of a docstring as the site has it, each as entries: names, kind, text."""
+    lines = (inspect.getdoc(value) or "").splitlines()
+    reference.complete(None, "class" if isinstance(value, type) else "function", value.__name__, value, None, lines)
+    found = reference._sections("\n".join(lines))
+    sections = {title: reference._entries(found.get(title, [])) for title in ("Parameters", "Attributes")}
+    return sections, " ".join(lines)
+
+
+def test_parameters_are_written_out_with_their_text():
+    """All of a public name; none is told by a machine's name alone, and no example stands among them."""
+    faults = []
+    for name in [name for _, names in reference.pages().values() for name in names]:
+        value = reference._value(name)
+        if not callable(value) or (isinstance(value, type) and issubclass(value, BaseException)):
+            continue
+        sections, words = written(value)
+        entries = [*sections["Parameters"], *sections["Attributes"]]
+        told = {one.strip("*") for names, _, _ in entries for one in names}
+        usual = [one for one in inspect.signature(value).parameters.values() if one.kind not in (2, 4)]
+        # A name of few words may tell its parameters in a sentence; the fields of a dataclass begin as they are.
+        lacking = [one.name for one in usual if one.name not in told and not re.search(rf"\b{one.name}\b", words)]
+        if sections["Parameters"]:
+            lacking = [one.name for one in usual if one.name not in told and one.name[0] != "_" and one.kind != 2]
+        empty = [names for names, _, text in entries if not "".join(text).strip()]
+        passed_on = [names for names, _, text in entries if re.search(r"\b[Aa]s for `", " ".join(text))]
+        if (lacking and name != "empirisk.solvers.Watch") or empty or passed_on:  # a watch keeps its own fields
+            faults.append((name, lacking, empty, passed_on))
+    assert faults == []
+
+
 def test_attributes_of_a_composed_machine_are_written_out_once():
     lines = ["Least squares.", "", "Attributes", "----------", "rank_ : int", "    Rank.", "", "Examples", "--------"]
     reference.complete(None, "class", "LeastSquares", er.LeastSquares, None, lines)
     assert lines.count("Attributes") == lines.count("Parameters") == 1
     assert lines.index("Attributes") < lines.index("rank_ : int") < lines.index("Examples")
     assert any(line.startswith("coef_") for line in lines)
+
+
+def test_a_machine_with_parameters_of_its_own_has_those_of_its_bases_too():
+    sections, _ = written(er.SVR)
+    names = [name for names, _, _ in sections["Parameters"] for name in names]
+    assert set(names) == set(inspect.signature(er.SVR).parameters)
+    assert "certificate_" in [name for names, _, _ in sections["Attributes"] for name in names]
+    assert "positive" in [name for names, _, _ in written(er.Ridge)[0]["Parameters"] for name in names]
 
 
 def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):

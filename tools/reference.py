@@ -52,7 +52,6 @@ MODULES = {
 }
 #: The last page: whatever has no page of its own.
 REST = "problems"
-BASES = (er.Classifier, er.Regressor)
 
 
 def pages() -> dict[str, tuple[str, list[str]]]:
@@ -126,27 +125,48 @@ def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: li
 
     Sphinx calls this for every docstring.
     """
-    written = _borrowed(value, lines) if what == "class" and "Parameters" not in lines else lines
-    written = _expanded(written, value)
+    written = _expanded(_borrowed(value, _with_examples(lines)) if what == "class" else _with_examples(lines), value)
     end = written.index("Examples") if "Examples" in written else len(written)
     lines[:] = [_escaped(line) for line in written[:end]] + written[end:]
 
 
-def _borrowed(value: Any, lines: list[str]) -> list[str]:
-    """The docstring of a composed machine with the entries of its base that its constructor takes."""
-    base = next((base for base in BASES if isinstance(value, type) and issubclass(value, base)), None)
-    if base is None or base is value:
+def _with_examples(lines: list[str]) -> list[str]:
+    """The lines with a title above an example that stands below the last section, whose entry it would be.
+
+    >>> _with_examples(["Parameters", "----------", "n : int", "    A number.", "", ">>> 1"])[-3:]
+    ['Examples', '--------', '>>> 1']
+    """
+    first = next((number for number, line in enumerate(lines) if line.startswith(">>> ")), None)
+    if first is None or "Examples" in lines[:first] or len(_blocks(lines[:first])) == 1:
         return lines
-    taken, sections = inspect.signature(value).parameters, _sections(inspect.getdoc(base) or "")
-    added = ["Parameters", "----------"]
-    for names, kind, text in _entries(sections["Parameters"]):
-        if own := [name for name in names if name in taken]:
-            added += [", ".join(own) + kind, *text]
-    head, *own_sections = _blocks(lines)
-    own_attributes = [line for title, block in own_sections if title == "Attributes" for line in block[2:] if line]
-    added += ["", "Attributes", "----------", *own_attributes, *sections.get("Attributes", []), ""]
-    rest = [line for title, block in own_sections if title != "Attributes" for line in block]
-    return [*head[1], *added, *rest]
+    return [*lines[:first], "Examples", "--------", *lines[first:]]
+
+
+def _borrowed(value: Any, lines: list[str]) -> list[str]:
+    """The docstring of a machine with the parameters of its bases that its constructor takes, and their attributes."""
+    if issubclass(value, BaseException):  # one of Python's own states no signature
+        return lines
+    own = dict(_blocks(lines))
+    written = {name for names, _, _ in _entries(own.get("Parameters", [])[2:]) for name in names}
+    taken = [name for name in inspect.signature(value).parameters if name not in written]
+    added: dict[str, list[str]] = {"Parameters": [], "Attributes": []}
+    for base in value.__mro__[1:]:
+        sections = _sections(inspect.cleandoc(vars(base).get("__doc__") or ""))
+        if not taken or not sections.get("Parameters") or not base.__module__.startswith("empirisk."):
+            continue
+        for names, kind, text in _entries(sections["Parameters"]):
+            if borrowed := [name for name in names if name in taken]:
+                added["Parameters"] += [", ".join(borrowed) + kind, *text]
+                taken = [name for name in taken if name not in borrowed]
+        known = {name for names, _, _ in _entries(own.get("Attributes", [])[2:]) for name in names}
+        for names, kind, text in _entries(sections.get("Attributes", [])):
+            if borrowed := [name for name in names if name not in known]:
+                added["Attributes"] += [", ".join(borrowed) + kind, *text]
+    found = own.pop("")
+    for title, entries in added.items():
+        block = [line for line in own.pop(title, [title, "-" * len(title)]) if line] + entries
+        found += [*block, ""] if len(block) > 2 else []
+    return [*found, *(line for block in own.values() for line in block)]
 
 
 def _expanded(lines: list[str], value: Any) -> list[str]:
@@ -165,7 +185,7 @@ def _expanded(lines: list[str], value: Any) -> list[str]:
 
 
 def _written_out(names: list[str], kind: str, text: list[str], section: str, value: Any) -> list[str]:
-    other = re.match(r"    As for `(\w+)`[.;,]? ?(.*)", text[0]) if text else None
+    other = re.match(r"    As (?:for|in) `(\w+)`[.;,]? ?(.*)", text[0]) if text else None
     source = _find(other[1], value) if other else None
     if other is None or source is None or source is value:
         return [", ".join(names) + kind, *text]
@@ -182,6 +202,29 @@ def _find(name: str, value: Any) -> Any:
     """What a docstring calls by a name: of its own module, of the package, or of one of its public modules."""
     places = [sys.modules[value.__module__], er, *(getattr(er, module) for module in MODULES)]
     return next((getattr(place, name) for place in places if hasattr(place, name)), None)
+
+
+def link_names(app: Any, page: str, source: list[str]) -> None:
+    """Make public names in the text of a page of Markdown links to their pages; Sphinx calls this for every page."""
+    if str(app.env.doc2path(page)).endswith(".md"):
+        source[0] = linked(source[0])
+
+
+def linked(text: str) -> str:
+    """Markdown whose public names, outside of code and headings, lead to the reference.
+
+    >>> linked("`er.Ridge` and `er.nothing`")
+    '[`er.Ridge`](/reference/names/empirisk.Ridge.rst) and `er.nothing`'
+    """
+    known = {name for _, names in pages().values() for name in names}
+
+    def link(found: re.Match[str]) -> str:
+        name = f"empirisk.{found[1]}"
+        return f"[{found[0]}](/reference/names/{name}.rst)" if name in known else found[0]
+
+    parts = re.split(r"(^```.*?^```|^#.*?$)", text, flags=re.DOTALL | re.MULTILINE)
+    parts[::2] = [re.sub(r"(?<![\[`])`er\.([\w.]+)`(?!`)", link, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from empirisk.fits.fit import Fit, SolverRun
     from empirisk.machines.base import Problems
-    from empirisk.machines.online import Steps
+    from empirisk.machines.online import OnlineSteps
     from empirisk.problem import Problem
     from empirisk.solvers.base import Watch
     from empirisk.trees.nodes import Nodes
@@ -60,7 +60,7 @@ class LearningMap(FeatureMap, LearningFeatures, Protocol):
 class SteppingMap(LearningMap, Protocol):
     """A map that learns together with the machine from rows as they come."""
 
-    def step_with(self, X: Any, problems: "list[Problem]", watch: "Watch", /) -> "Steps":
+    def step_with(self, X: Any, problems: "list[Problem]", watch: "Watch", /) -> "OnlineSteps":
         """One pass over some rows with the problems of a machine: what `partial_fit` does."""
         ...
 

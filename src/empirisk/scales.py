@@ -31,7 +31,7 @@ def _ratio(ratio: float, argument: str) -> float:
 
 
 def from_lambda(strength: float, n: float) -> float:
-    """C = 1 / (lambda n), from  lambda/2 |w|^2 + 1/n sum loss  or  lambda |w|_1 + 1/n sum loss.
+    """C = 1 / (strength n), from  strength/2 |w|^2 + 1/n sum loss  or  strength |w|_1 + 1/n sum loss.
 
     >>> from_lambda(0.1, n=50)
     0.2
@@ -49,7 +49,7 @@ def to_lambda(C: float, n: float) -> float:
 
 
 def from_lambda_without_half(strength: float, n: float) -> float:
-    """C = 1 / (2 lambda n), from  lambda |w|^2 + 1/n sum loss.
+    """C = 1 / (2 strength n), from  strength |w|^2 + 1/n sum loss.
 
     >>> from_lambda_without_half(0.1, n=50)
     0.1

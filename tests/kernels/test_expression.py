@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import empirisk as er
-from empirisk.kernels.expression import evaluate
+from empirisk.kernels.expression import evaluate, evaluate_diagonal
 from tests.kernel_catalog import BINARY, POINTS, UNARY, VECTOR_KERNELS, points
 
 COMBINED = [change(kernel) for kernel in VECTOR_KERNELS for change in UNARY.values() if change is not UNARY["on"]]
@@ -29,6 +29,15 @@ def test_an_expression_has_the_values_of_the_block(kind):
         np.testing.assert_allclose(
             evaluate(left, right), expected, rtol=1e-9, atol=1e-9 * abs(expected).max(), err_msg=str(kernel)
         )
+        own = fitted.diagonals(A)
+        np.testing.assert_allclose(
+            evaluate_diagonal(left), own, rtol=1e-9, atol=1e-9 * abs(own).max(), err_msg=str(kernel)
+        )
+
+
+def test_rows_whose_squares_are_no_numbers_are_far():
+    kernel, rows = er.kernels.Gaussian(1.0), np.array([[0.0, 1.0], [1e200, -1e300]])
+    np.testing.assert_array_equal(evaluate(kernel.expression(rows), kernel.expression(rows)), np.eye(2))
 
 
 def test_what_is_no_formula_of_dense_vectors_has_none():

@@ -17,6 +17,7 @@ KERNELS = [  # every operation of an expression is in one of them; tests of expr
     er.kernels.Gaussian("median").on([0]) * er.kernels.Linear().on([1, 2]) + 0.5 * er.kernels.Polynomial(2),
     er.kernels.exp(er.kernels.Laplacian(1.5).normalised()) + er.kernels.Centred(er.kernels.Laplacian(2.0, 2)),
     er.kernels.Anova(order=2).times(first_column) ** 2 + er.kernels.polynomial(er.kernels.Gaussian(), [1.0, 0.5]),
+    er.maps.SeveralKernels([er.kernels.Gaussian().on([0]), er.kernels.Linear()]),
 ]
 
 

@@ -464,6 +464,8 @@ class BaggingRegressor(OutOfBagNumbers, RegressorMixin, Bagging):
         The machine to bag; None takes `TreeRegressor`, fully grown.
     n_estimators, max_samples, bootstrap, max_features, oob_score, oob_importances, max_time, n_jobs, random_state
         As for `BaggingClassifier`.
+    warm_start : bool
+        As for `BaggingClassifier`.
 
     Attributes
     ----------

@@ -253,7 +253,8 @@ class VoteRegressor(RegressorMixin, Vote):
     Parameters
     ----------
     estimators : list of regressors, or of (name, regressor) pairs, or None
-        The machines, as for `VoteClassifier`; None takes ridge regression and the support vector machine for numbers.
+        The machines that vote; parameters of those with names are reached as ``name__parameter``, and "drop" in the
+        place of one leaves it out; None takes ridge regression and the support vector machine for numbers.
     weights : array or None
         The say of each machine; None is the same for all.
     n_jobs : int or None

@@ -141,7 +141,7 @@ def evaluate(
     machine : classifier or regressor
         Of Empirisk or any that keeps scikit-learn's contract, pipelines and searches included. It is not changed.
     X, y : table and targets
-        As for ``machine.fit``.
+        Rows and targets, as ``machine.fit`` takes them.
     cv : int, "loo", "holdout", "random", splitter or pairs
         Folds, stratified for classes; leave-one-out, in closed form for ridge regression on columns or behind a fixed
         kernel; one random split; ``repeats`` random splits; any splitter of scikit-learn; pairs (train, test) of row

@@ -50,7 +50,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluationResult:
-    """What `evaluate` found; printed, it is a table.
+    """What `evaluate` found; printed, it is a table, and the ``notes`` that go with it.
 
     Attributes
     ----------

@@ -45,10 +45,10 @@ def onnx_model(graph: Graph) -> Any:
     >>> [node.op_type for node in onnx_model(Graph((x,), {"y": np.exp(x)})).graph.node]
     ['Exp', 'Identity']
     """
-    return _Writer(library()).model(graph)
+    return _OnnxWriter(library()).model(graph)
 
 
-class _Writer:
+class _OnnxWriter:
     """Names the tensors of a graph, and writes its nodes."""
 
     def __init__(self, onnx: Any):
@@ -169,11 +169,11 @@ LOWERED: dict[str, Callable[..., Tensor]] = {"Trim": trimmed_by_parts}
 SINGLE = {"TfIdfVectorizer"}
 OUTPUTS = {"TopK": 2, "StringSplit": 2}
 SPECIAL = {
-    "Cast": _Writer.cast,
-    "StringSplit": _Writer.split,
-    "LabelEncoder": _Writer.encoder,
-    "TreeEnsemble": _Writer.trees,
-    "Tokenizer": _Writer.letters,
+    "Cast": _OnnxWriter.cast,
+    "StringSplit": _OnnxWriter.split,
+    "LabelEncoder": _OnnxWriter.encoder,
+    "TreeEnsemble": _OnnxWriter.trees,
+    "Tokenizer": _OnnxWriter.letters,
 }
 
 

@@ -109,7 +109,7 @@ def python_source(graph: Graph, module: str = "model") -> str:
     >>> "v0 = Exp(x0)" in python_source(Graph((x,), {"y": np.exp(x)}))
     True
     """
-    writer = _Writer()
+    writer = _PythonWriter()
     lines = writer.lines(graph)
     names = ", ".join(f"x{k}" for k in range(len(graph.inputs)))
     used = sorted({node.operation for node in graph.nodes()})
@@ -137,7 +137,7 @@ def _source(name: str) -> str:
     return inspect.getsource(operations.find(name)).replace("  # noqa: D103", "").rstrip()
 
 
-class _Writer:
+class _PythonWriter:
     """Names tensors and arrays."""
 
     def __init__(self) -> None:

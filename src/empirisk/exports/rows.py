@@ -22,7 +22,7 @@ CHECKED = 64
 TRACED = 3
 
 
-class Columns:
+class ColumnTensors:
     """The columns of a table as tensors of one column each: numbers and words side by side."""
 
     def __init__(self, parts: Sequence[Tensor]):
@@ -37,11 +37,11 @@ class Columns:
         """Some of the columns, side by side where they are of one type."""
         chosen = [self.parts[place] for place in np.arange(len(self.parts))[key[1]]]
         kinds = {part.dtype.kind == "f" for part in chosen}
-        return Columns(chosen) if len(kinds) > 1 else np.concatenate(chosen, axis=1)
+        return ColumnTensors(chosen) if len(kinds) > 1 else np.concatenate(chosen, axis=1)
 
 
 @dataclass(frozen=True)
-class Rows:
+class ExportRows:
     """Rows for a model, and the same for its graph.
 
     Attributes
@@ -62,17 +62,17 @@ class Rows:
     @staticmethod
     def joined(entries: tuple[Tensor, ...]) -> Any:
         """What functions of families are given: one tensor, or columns."""
-        return entries[0] if entries[0].node.attributes["name"] == "X" else Columns(entries)
+        return entries[0] if entries[0].node.attributes["name"] == "X" else ColumnTensors(entries)
 
 
-def rows_for(model: Any, given: Any = None) -> Rows:
+def rows_for(model: Any, given: Any = None) -> ExportRows:
     """Rows as they are given, or made up from what the model knows of its columns."""
     load_family(type(model))
     return make_rows(model, given)
 
 
 @singledispatch
-def make_rows(model: Any, given: Any) -> Rows:
+def make_rows(model: Any, given: Any) -> ExportRows:
     """`rows_for` of a class; a family may have its own way."""
     if given is None:
         given = _made_up(model)
@@ -81,13 +81,13 @@ def make_rows(model: Any, given: Any) -> Rows:
     frame = nw.from_native(given, eager_only=True)
     if all(kind.is_numeric() for kind in frame.schema.values()):
         return _plain(np.asarray(frame.to_numpy(), dtype=np.float64), given)
-    return Rows(given, {name: _column(frame[name]) for name in frame.columns})
+    return ExportRows(given, {name: _column(frame[name]) for name in frame.columns})
 
 
-def _plain(array: NDArray[np.float64], given: Any) -> Rows:
+def _plain(array: NDArray[np.float64], given: Any) -> ExportRows:
     if array.ndim < 2 or not len(array):
         raise EmpiriskError("rows to check an export on must be a table of one row or more.")
-    return Rows(given, {"X": array.reshape(len(array), -1)})
+    return ExportRows(given, {"X": array.reshape(len(array), -1)})
 
 
 def _column(series: Any) -> NDArray[Any]:

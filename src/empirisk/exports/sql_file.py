@@ -19,7 +19,7 @@ from empirisk.errors import Unsuitable
 from empirisk.exports import operations
 from empirisk.exports.graph import Graph
 from empirisk.exports.registry import refused
-from empirisk.exports.rows import Rows
+from empirisk.exports.rows import ExportRows
 from empirisk.exports.tensor import Node, Tensor, kind_of
 
 #: Entries of a matrix beyond which a statement would be no help to anybody: kernels, neighbours, forests.
@@ -28,10 +28,10 @@ MOST_ENTRIES = 20_000
 LONG = 40
 
 
-class Expression:
+class SqlExpression:
     """A number, a text or a truth value in SQL.
 
-    >>> print(Expression('"x"') * 2.0 + 0.0)
+    >>> print(SqlExpression('"x"') * 2.0 + 0.0)
     2.0 * "x"
     """
 
@@ -41,15 +41,15 @@ class Expression:
     def __str__(self) -> str:
         return self.text
 
-    def __add__(self, other: Any) -> Expression:
+    def __add__(self, other: Any) -> SqlExpression:
         a, b = expression(self), expression(other)
         if a.number is not None and b.number is not None:
             return expression(a.number + b.number)
         if 0.0 in (a.number, b.number):
             return b if a.number == 0.0 else a
-        return Expression(f"{a} + {b}")
+        return SqlExpression(f"{a} + {b}")
 
-    def __mul__(self, other: Any) -> Expression:
+    def __mul__(self, other: Any) -> SqlExpression:
         a, b = expression(self), expression(other)
         if a.number is None and b.number is not None:
             a, b = b, a
@@ -57,44 +57,44 @@ class Expression:
             return expression(a.number * b.number)
         if a.number in (0.0, 1.0):
             return b if a.number else expression(0.0)
-        return Expression(f"{_inner(a)} * {_inner(b)}")
+        return SqlExpression(f"{_inner(a)} * {_inner(b)}")
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __rsub__(self, other: Any) -> Expression:
+    def __rsub__(self, other: Any) -> SqlExpression:
         return expression(other) - self
 
-    def __rtruediv__(self, other: Any) -> Expression:
+    def __rtruediv__(self, other: Any) -> SqlExpression:
         return expression(other) / self
 
-    def __sub__(self, other: Any) -> Expression:
-        return Expression(f"{self} - {_inner(expression(other))}")
+    def __sub__(self, other: Any) -> SqlExpression:
+        return SqlExpression(f"{self} - {_inner(expression(other))}")
 
-    def __truediv__(self, other: Any) -> Expression:
-        return Expression(f"{_inner(self)} / {_inner(expression(other))}")
+    def __truediv__(self, other: Any) -> SqlExpression:
+        return SqlExpression(f"{_inner(self)} / {_inner(expression(other))}")
 
 
-def _inner(value: Expression) -> str:
+def _inner(value: SqlExpression) -> str:
     """An expression inside another."""
     alone = value.text.replace('"', "").replace("_", "").replace(".", "").isalnum()
     return value.text if alone or (value.text.endswith(" END") and value.text.startswith("CASE")) else f"({value.text})"
 
 
-def expression(value: Any) -> Expression:
+def expression(value: Any) -> SqlExpression:
     """A value of Python in SQL."""
-    if isinstance(value, Expression):
+    if isinstance(value, SqlExpression):
         return value
     if isinstance(value, str):
-        return Expression("'" + value.replace("'", "''") + "'")
+        return SqlExpression("'" + value.replace("'", "''") + "'")
     if isinstance(value, (bool, np.bool_)):
-        return Expression("1 = 1" if value else "1 = 0")
+        return SqlExpression("1 = 1" if value else "1 = 0")
     if isinstance(value, (int, np.integer)):
-        return Expression(str(int(value)), float(value))
+        return SqlExpression(str(int(value)), float(value))
     if math.isnan(value):
-        return Expression("NULL")
+        return SqlExpression("NULL")
     if math.isinf(value):
-        return Expression("9e999" if value > 0 else "-9e999")
-    return Expression(repr(float(value)), float(value))
+        return SqlExpression("9e999" if value > 0 else "-9e999")
+    return SqlExpression(repr(float(value)), float(value))
 
 
 def quoted(name: str) -> str:
@@ -104,10 +104,10 @@ def quoted(name: str) -> str:
 
 def sql_text(model: Any, graph: Graph) -> str:
     """The statement: a row of answers for each row of the table ``rows``."""
-    return _Writer(model).statement(graph)
+    return _SqlWriter(model).statement(graph)
 
 
-class _Writer:
+class _SqlWriter:
     def __init__(self, model: Any):
         self.model = model
         self.values: dict[tuple[int, int], NDArray[Any]] = {}
@@ -122,7 +122,7 @@ class _Writer:
             texts = [f"COALESCE({quoted(each)}, '')" if words else quoted(each) for each in names]
             fresh = [self.fresh() for _ in texts]
             first += [f"{text} AS {column}" for text, column in zip(texts, fresh, strict=True)]
-            self.values[id(tensor.node), 0] = np.array([[Expression(column) for column in fresh]], dtype=object)
+            self.values[id(tensor.node), 0] = np.array([[SqlExpression(column) for column in fresh]], dtype=object)
         self.stages.append(first)
         for node in graph.nodes():
             self.write(node)
@@ -173,7 +173,7 @@ class _Writer:
             if len(text.text) > LONG:
                 column = self.fresh()
                 stage.append(f"{text} AS {column}")
-                text = Expression(column)
+                text = SqlExpression(column)
             out[place] = text
         if stage:
             self.stages.append(stage)
@@ -189,8 +189,8 @@ def _entrywise(one: Callable[..., Any], *arrays: NDArray[Any]) -> NDArray[Any]:
 def _by_entry(form: Callable[..., str]) -> Callable[..., NDArray[Any]]:
     """An operation on each entry, from the SQL of one."""
 
-    def one(*values: Any) -> Expression:
-        return Expression(form(*(_inner(expression(each)) for each in values)))
+    def one(*values: Any) -> SqlExpression:
+        return SqlExpression(form(*(_inner(expression(each)) for each in values)))
 
     def run(*arrays: NDArray[Any]) -> NDArray[Any]:
         return _entrywise(one, *arrays)
@@ -211,7 +211,7 @@ def _where(condition: NDArray, a: NDArray, b: NDArray) -> NDArray[Any]:
     def one(truth: Any, yes: Any, no: Any) -> Any:
         if isinstance(truth, (bool, np.bool_)):
             return yes if truth else no
-        return Expression(f"CASE WHEN {truth} THEN {expression(yes)} ELSE {expression(no)} END")
+        return SqlExpression(f"CASE WHEN {truth} THEN {expression(yes)} ELSE {expression(no)} END")
 
     return _entrywise(one, condition, a, b)
 
@@ -224,9 +224,9 @@ def _cast(x: NDArray, to: str, kind: str) -> NDArray[Any]:
     return _where(x, one, zero) if kind == "bool" else x
 
 
-def _cases(x: Any, pairs: list[tuple[Any, Any]], default: Any) -> Expression:
+def _cases(x: Any, pairs: list[tuple[Any, Any]], default: Any) -> SqlExpression:
     arms = " ".join(f"WHEN {expression(key)} THEN {expression(value)}" for key, value in pairs)
-    return Expression(f"CASE {x} {arms} ELSE {expression(default)} END") if pairs else expression(default)
+    return SqlExpression(f"CASE {x} {arms} ELSE {expression(default)} END") if pairs else expression(default)
 
 
 def _encoder(x: NDArray, keys: NDArray, values: NDArray, default: float) -> NDArray[Any]:
@@ -248,7 +248,7 @@ def _fold(sign: str) -> Callable[..., NDArray[Any]]:
     """The largest or the smallest along axes."""
 
     def run(x: NDArray, axes: list[int], keepdims: int) -> NDArray[Any]:
-        one: Any = np.frompyfunc(lambda a, b: Expression(f"CASE WHEN {a} {sign} {b} THEN {a} ELSE {b} END"), 2, 1)
+        one: Any = np.frompyfunc(lambda a, b: SqlExpression(f"CASE WHEN {a} {sign} {b} THEN {a} ELSE {b} END"), 2, 1)
         (axis,) = axes
         return one.reduce(np.asarray(x, dtype=object), axis=axis, keepdims=bool(keepdims))
 
@@ -256,13 +256,13 @@ def _fold(sign: str) -> Callable[..., NDArray[Any]]:
 
 
 def _argmax(x: NDArray, axis: int) -> NDArray[Any]:
-    def one(entries: NDArray) -> Expression:
+    def one(entries: NDArray) -> SqlExpression:
         count = len(entries)
         arms = [
             f"WHEN {' AND '.join(f'{entries[k]} >= {entries[other]}' for other in range(count) if other != k)} THEN {k}"
             for k in range(count - 1)
         ]
-        return Expression(f"CASE {' '.join(arms)} ELSE {count - 1} END") if arms else expression(0)
+        return SqlExpression(f"CASE {' '.join(arms)} ELSE {count - 1} END") if arms else expression(0)
 
     moved = np.moveaxis(x, axis, -1)
     out = np.empty(moved.shape[:-1], dtype=object)
@@ -287,7 +287,7 @@ def _tree(x: NDArray, n_targets: int, roots: NDArray, target: NDArray, weight: N
         test = f"{value} IS NULL OR {test}" if told["missing_true"][node] else test
         return f"CASE WHEN {test} THEN {below(true)} ELSE {below(false)} END"
 
-    return np.array([[Expression(below(int(roots[0])))]], dtype=object)
+    return np.array([[SqlExpression(below(int(roots[0])))]], dtype=object)
 
 
 #: Operations that arrays of expressions do as those of numbers.
@@ -328,7 +328,7 @@ SQL: dict[str, Callable[..., NDArray[Any]]] = {
 }
 
 
-def run_sql(text: str, rows: Rows) -> dict[str, NDArray[Any]]:
+def run_sql(text: str, rows: ExportRows) -> dict[str, NDArray[Any]]:
     """The answers of a statement, by SQLite."""
     columns: dict[str, NDArray[Any]] = {}
     for name, array in rows.arrays.items():

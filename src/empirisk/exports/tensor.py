@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 from empirisk.exports import operations
 
+#: Entries beyond which differences are taken to be this large: their squares are numbers, and every kernel is zero.
+FAR = 1e140
 #: What formulas are written on: a `Tensor`, of which NumPy's own types do not know that its functions take it.
 Symbolic = Any
 
@@ -125,7 +128,11 @@ class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
         if isinstance(key, Tensor):
             return apply("Gather", self, key, axis=0)
         found, axis = self, 0
-        for part in key if isinstance(key, tuple) else (key,):
+        parts = list(key) if isinstance(key, tuple) else [key]
+        for place in [k for k, part in enumerate(parts) if part is Ellipsis]:
+            given = sum(part is not None for part in parts) - 1
+            parts[place : place + 1] = [slice(None)] * (self.ndim - given)
+        for part in parts:
             if part is None:
                 shape = [0] * axis + [1] + list(found.shape[axis:])
                 found = apply("Reshape", found, shape=shape)
@@ -338,6 +345,12 @@ def _split(x: Symbolic, ends: Sequence[int], axis: int) -> list[Symbolic]:
     return [x[(*before, slice(low, high))] for low, high in pairwise(bounds)]
 
 
+def _swapaxes(x: Symbolic, first: int, second: int) -> Symbolic:
+    order = list(range(x.ndim))
+    order[first], order[second] = order[second], order[first]
+    return apply("Transpose", x, perm=order)
+
+
 def _clip(x: Any, low: Any = None, high: Any = None) -> Symbolic:
     x = x if low is None else np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
@@ -475,6 +488,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sort: _sort,
     np.clip: _clip,
     np.split: _split,
+    np.swapaxes: _swapaxes,
     np.take_along_axis: _take_along_axis,
     np.sum: lambda x, axis=None, keepdims=False: x.sum(axis, keepdims),
     np.mean: lambda x, axis=None, keepdims=False: x.mean(axis, keepdims),
@@ -505,6 +519,13 @@ class Namespace:
     """The functions for tensors that formulas ask for: NumPy's, which come back to `UFUNCS` and `FUNCTIONS`."""
 
     special = Special
+
+    @staticmethod
+    def summed_gaps(a: Symbolic, b: Any, power: int) -> Symbolic:
+        """sum_k |a_ik - b_jk|^power by columns: all differences at once would take the memory of many blocks."""
+        a, columns = np.clip(a, -FAR, FAR), range(b.shape[-1])
+        gaps = (np.abs(a[..., [k]] - np.swapaxes(b[..., [k]], -1, -2)) for k in columns)
+        return reduce(np.add, (gap * gap if power == 2 else gap for gap in gaps))
 
     @staticmethod
     def put_along_axis(x: Symbolic, places: Any, values: Any, axis: int, inplace: bool = False) -> Symbolic:

@@ -15,7 +15,7 @@ from empirisk.exports.graph import Graph
 from empirisk.exports.onnx_file import onnx_model
 from empirisk.exports.python_file import python_source, run_source
 from empirisk.exports.registry import Answers, answers, asked, described
-from empirisk.exports.rows import Rows, rows_for
+from empirisk.exports.rows import ExportRows, rows_for
 from empirisk.exports.sql_file import run_sql, sql_text
 from empirisk.files.atomic import whole_file
 
@@ -99,10 +99,10 @@ def export(model: Any, path: str | Path, X: Any = None) -> Exported:
     return report
 
 
-def graph_of(model: Any, rows: Rows) -> Graph:
+def graph_of(model: Any, rows: ExportRows) -> Graph:
     """The graph of a fitted model."""
     entries = rows.entries()
-    outputs = _outputs(answers(model, Rows.joined(entries)), model)
+    outputs = _outputs(answers(model, ExportRows.joined(entries)), model)
     return Graph(entries, outputs, described(model)[0])
 
 
@@ -142,7 +142,7 @@ def _compared(told: dict[str, Any], found: dict[str, NDArray[Any]], path: Path) 
 # --- the forms --------------------------------------------------------------------------------------------------------
 
 
-def _write_onnx(model: Any, rows: Rows, path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
+def _write_onnx(model: Any, rows: ExportRows, path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
     graph = graph_of(model, rows)
     content = onnx_model(graph).SerializeToString()
     return content, run_onnx(content, rows.arrays)
@@ -159,19 +159,19 @@ def run_onnx(content: bytes, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArr
     return dict(zip(names, session.run(names, fed), strict=True))
 
 
-def _write_python(model: Any, rows: Rows, path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
+def _write_python(model: Any, rows: ExportRows, path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
     source = python_source(graph_of(model, rows), path.stem)
     given = {name: array if name == "X" else array[:, 0] for name, array in rows.arrays.items()}
     return source.encode(), run_source(source, given)
 
 
-def _write_sql(model: Any, rows: Rows, path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
+def _write_sql(model: Any, rows: ExportRows, path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
     text = sql_text(model, graph_of(model, rows))
     return text.encode(), run_sql(text, rows)
 
 
 #: How a file is written, by its ending: its content, and what that answers to the rows.
-WRITERS: dict[str, Callable[[Any, Rows, Path], tuple[bytes, dict[str, NDArray[Any]]]]] = {
+WRITERS: dict[str, Callable[[Any, ExportRows, Path], tuple[bytes, dict[str, NDArray[Any]]]]] = {
     ".onnx": _write_onnx,
     ".py": _write_python,
     ".sql": _write_sql,

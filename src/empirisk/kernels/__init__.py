@@ -54,7 +54,7 @@ NAMES = by_name(Kernel, globals()) | {
 
 
 def find(kernel: Any, argument: str = "kernel") -> Kernel:
-    """The kernel that an object is, a name stands for, or a function computes.
+    """The kernel that an object is, a name stands for, or a function computes; ``argument`` is what errors call it.
 
     >>> find("gaussian")
     Gaussian('median')

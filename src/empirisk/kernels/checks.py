@@ -144,6 +144,8 @@ def refuse(report: Report, name: str) -> None:
 def require_kernel(K: ArrayLike, name: str = "K") -> None:
     """Raise `NotAKernel`, with the offending eigenvalue, unless K is symmetric and positive semidefinite.
 
+    The error calls it ``name``.
+
     >>> require_kernel([[1.0, 2.0], [2.0, 1.0]])
     Traceback (most recent call last):
     empirisk.errors.NotAKernel: K is not a kernel: the Gram matrix has the eigenvalue -1 (largest 3), so the witness a \

@@ -1,4 +1,7 @@
-"""A kernel between two groups of items as an expression of their rows: data, which any array namespace evaluates."""
+"""A kernel between two groups of items as an expression of their rows: data, which any array namespace evaluates.
+
+NumPy, JAX on a device, and the tensors that become an exported graph run the same formulas.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from empirisk.linalg.namespace import namespace
+import numpy as np
+
+from empirisk.linalg.namespace import namespace, summed_gaps
+
+#: The power of the largest number up to which entries of rows go into squares and their sums.
+FAR = 0.45
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,10 @@ class Expression:
         rows = None if self.rows is None else change(self.rows)
         return replace(self, parts=tuple(part.with_rows(change) for part in self.parts), rows=rows)
 
+    def changed(self, change: Callable[[Expression], Expression]) -> Expression:
+        """The same expression with each of its operations changed, those of its parts first."""
+        return change(replace(self, parts=tuple(part.changed(change) for part in self.parts)))
+
     def scaled(self, factor: float) -> Expression:
         """factor t."""
         return Expression("scaled", (self,), (factor,))
@@ -84,25 +96,45 @@ def composed(
 def evaluate(left: Expression, right: Expression) -> Any:
     """The block k(a_i, b_j), by the functions of the namespace of the rows, in their precision."""
     values = [evaluate(*pair) for pair in zip(left.parts, right.parts, strict=True)]
-    return OPERATIONS[left.operation](values, left, right)
+    return OPERATIONS[right.operation](values, left, right)
+
+
+def evaluate_diagonal(expression: Expression) -> Any:
+    """k(a_i, a_i), as blocks of one item each: formulas take any axes before those of items and columns.
+
+    >>> evaluate_diagonal(er.kernels.Polynomial(2).expression(np.array([[0.0], [2.0]])))
+    array([ 1., 25.])
+    """
+    alone = expression.with_rows(lambda rows: rows[:, None])
+    return evaluate(alone, alone)[:, 0, 0]
+
+
+def _product(values: list, left: Expression, right: Expression) -> Any:
+    """<a_i, b_j>."""
+    return left.rows @ _turned(right.rows)
+
+
+def _turned(rows: Any) -> Any:
+    return rows.T if rows.ndim == 2 else namespace(rows).swapaxes(rows, -1, -2)
 
 
 def _squared_distance(values: list, left: Expression, right: Expression) -> Any:
-    """|a_i - b_j|^2 by one product, around the middle of b: distances do not depend on the origin, rounding does."""
+    """|a_i - b_j|^2 by one product, around the middle of b: distances do not depend on the origin, rounding does.
+
+    Entries are cut where their squares are no numbers: every kernel of such a distance is what it is far out.
+    """
+    far = float(np.finfo(right.rows.dtype).max) ** FAR
     xp = namespace(right.rows)
-    middle = right.rows.mean(axis=0)
-    a, b = left.rows - middle, right.rows - middle
-    squares = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2 * (a @ b.T)
+    middle = right.rows.mean(axis=-2, keepdims=True)
+    a, b = xp.clip(left.rows - middle, -far, far), xp.clip(right.rows - middle, -far, far)
+    squares = (a * a).sum(axis=-1)[..., :, None] + (b * b).sum(axis=-1)[..., None, :] - 2 * (a @ _turned(b))
     return xp.maximum(squares, 0)
 
 
 def _distance(values: list, left: Expression, right: Expression) -> Any:
     """The distance in the norm 1 or 2 from differences, whose small values are exact."""
-    xp = namespace(right.rows)
-    differences = left.rows[:, None, :] - right.rows[None, :, :]
-    if left.whole == 1:
-        return xp.abs(differences).sum(axis=-1)
-    return xp.sqrt((differences * differences).sum(axis=-1))
+    total = summed_gaps(left.rows, right.rows, left.whole)
+    return total if left.whole == 1 else namespace(total).sqrt(total)
 
 
 def _elementary(values: list, left: Expression, right: Expression) -> Any:
@@ -123,8 +155,9 @@ def _polynomial(values: list, left: Expression, right: Expression) -> Any:
 
 #: What an operation computes of the values t of its parts and of the rows of both sides.
 OPERATIONS: dict[str, Callable[[list, Expression, Expression], Any]] = {
-    "product": lambda values, left, right: left.rows @ right.rows.T,
+    "product": _product,
     "squared_distance": _squared_distance,
+    "squared_gaps": lambda values, left, right: summed_gaps(left.rows, right.rows, 2),
     "distance": _distance,
     "scaled": lambda values, left, right: values[0] * left.numbers[0],
     "cos": lambda values, left, right: namespace(values[0]).cos(values[0]),
@@ -134,6 +167,6 @@ OPERATIONS: dict[str, Callable[[list, Expression, Expression], Any]] = {
     "sum": lambda values, left, right: reduce(lambda a, b: a + b, values),
     "multiply": lambda values, left, right: reduce(lambda a, b: a * b, values),
     "elementary": _elementary,
-    "times_rows": lambda values, left, right: values[0] * (left.rows[:, None] * right.rows),
-    "less_rows": lambda values, left, right: values[0] - (left.rows[:, None] + right.rows),
+    "times_rows": lambda values, left, right: values[0] * (left.rows[..., :, None] * right.rows[..., None, :]),
+    "less_rows": lambda values, left, right: values[0] - (left.rows[..., :, None] + right.rows[..., None, :]),
 }

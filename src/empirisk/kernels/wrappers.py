@@ -246,6 +246,11 @@ class Normalised(Cosine, Changed):
 
     An item with k(x, x) = 0 has similarity 0 to all.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to normalise.
+
     Examples
     --------
     >>> er.kernels.Linear().normalised()([[3.0, 0.0], [1.0, 1.0]]).round(4)
@@ -275,9 +280,10 @@ class Normalised(Cosine, Changed):
         return f"{within(self.kernel, ATOM)}.normalised()"
 
 
-def inverse_roots(squares: NDArray) -> NDArray:
+def inverse_roots(squares: Any) -> Any:
     """1 / sqrt(k(x, x)) of every item, 0 where that is 0."""
-    return np.divide(1, np.sqrt(squares), where=squares > 0, out=np.zeros_like(squares))
+    seen = squares > 0
+    return np.where(seen, 1 / np.sqrt(np.where(seen, squares, 1)), 0)
 
 
 def _wrong_items(its: Mapping[str, Any]) -> str | None:
@@ -395,6 +401,15 @@ def centre(K: ArrayLike, train: ArrayLike | None = None) -> NDArray:
 def pairwise_product(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
     """k1(u, u') k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
 
+    Parameters
+    ----------
+    left, right : Kernel
+        k1, of u, and k2, of v.
+    first, second : list of int or str
+        The columns that hold u, and those that hold v.
+
+    Examples
+    --------
     >>> pairwise_product(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
     Gaussian(2.0).on([0, 1]) * Linear().on([2])
     """
@@ -404,6 +419,15 @@ def pairwise_product(left: Kernel, right: Kernel, first: Any, second: Any) -> Ke
 def pairwise_sum(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
     """k1(u, u') + k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
 
+    Parameters
+    ----------
+    left, right : Kernel
+        k1, of u, and k2, of v.
+    first, second : list of int or str
+        The columns that hold u, and those that hold v.
+
+    Examples
+    --------
     >>> pairwise_sum(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
     Gaussian(2.0).on([0, 1]) + Linear().on([2])
     """

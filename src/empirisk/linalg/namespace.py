@@ -77,6 +77,19 @@ def group_sums(groups: NDArray[np.intp], values: Any, count: int) -> Any:
     return np.bincount(groups, values, count) if xp is np else xp.bincount(groups, values, length=count)
 
 
+def summed_gaps(a: Any, b: Any, power: int) -> Any:
+    """sum_k |a_ik - b_jk|^power for every pair of rows, for the power 1 or 2: no digits cancel.
+
+    >>> summed_gaps(np.array([[1.0, 2.0]]), np.zeros((1, 2)), 2)
+    array([[5.]])
+    """
+    xp = namespace(a)
+    if hasattr(xp, "summed_gaps"):
+        return xp.summed_gaps(a, b, power)
+    gaps = a[..., :, None, :] - b[..., None, :, :]
+    return (xp.abs(gaps) if power == 1 else gaps * gaps).sum(axis=-1)
+
+
 def with_entries(array: Any, places: Any, values: Any, axis: int) -> Any:
     """The array with other values at the places along an axis: itself, changed, where arrays can be changed.
 

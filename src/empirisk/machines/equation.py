@@ -46,7 +46,7 @@ from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
-from empirisk.machines.online import MEMORY, Steps, Stream, can_go_on, seen, take_steps, wrong_memory
+from empirisk.machines.online import MEMORY, OnlineSteps, Stream, can_go_on, seen, take_steps, wrong_memory
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import takes_steps
@@ -177,7 +177,7 @@ class Equation(Machine):
         self._keep_steps(steps, again, watch)
         return self
 
-    def _keep_steps(self, steps: Steps, again: bool, watch: Watch) -> None:
+    def _keep_steps(self, steps: OnlineSteps, again: bool, watch: Watch) -> None:
         """Set the fitted attributes after a call of `partial_fit`."""
         before = self.history_.get("loss", []) if again else []
         self.history_ = {"loss": np.append(before, steps.loss)}

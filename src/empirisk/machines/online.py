@@ -93,7 +93,7 @@ class Stream:
         return design if means is None else design.shifted(means if self.shift is None else self.shift)
 
 
-class Steps(NamedTuple):
+class OnlineSteps(NamedTuple):
     """What a call of `partial_fit` has come to.
 
     Attributes
@@ -115,7 +115,7 @@ class Steps(NamedTuple):
     memory: dict[str, Any] | None = None
 
 
-def take_steps(machine: Any, problems: list[Problem], stream: Stream, watch: Watch) -> Steps:
+def take_steps(machine: Any, problems: list[Problem], stream: Stream, watch: Watch) -> OnlineSteps:
     """One pass over the rows of every problem."""
     solver = online_solver(machine.solver)
     refusal = next(filter(None, (solver.refusal(problem) for problem in problems)), "")
@@ -142,7 +142,7 @@ def take_steps(machine: Any, problems: list[Problem], stream: Stream, watch: Wat
         )
     points = [_point(*each) for each in zip(problems, map(solver.weights, memories), strict=True)]
     weight = sum(problem.weights.sum() for problem in problems)
-    return Steps(problems, points, float(losses / weight) if weight else np.nan, solver.name(), memory)
+    return OnlineSteps(problems, points, float(losses / weight) if weight else np.nan, solver.name(), memory)
 
 
 def _memories(machine: Any, solver: Any, problems: list[Problem], stream: Stream, before: Array) -> list[Memory]:

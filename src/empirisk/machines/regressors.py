@@ -19,7 +19,13 @@ SINGULAR = 10_000_000
 
 
 class _Signed(Regressor):
-    """A regressor whose weights may be asked not to be negative, by the parameter ``positive``."""
+    """A regressor whose weights may be asked not to be negative.
+
+    Parameters
+    ----------
+    positive : bool
+        Whether no weight may be negative.
+    """
 
     norm: Any
     positive: bool

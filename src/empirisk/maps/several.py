@@ -307,6 +307,10 @@ class SeveralKernels(Kernel):
         kernel, items = self._sum(A)
         return kernel.term_diagonals(items)
 
+    def expression(self, A):
+        kernel, items = self._sum(A)
+        return kernel.expression(items)
+
     def summands(self, A):
         return list(zip(self._members(), A, strict=True))
 

@@ -315,6 +315,17 @@ class Pool(Layer):
 class MaxPool(Pool):
     """The largest number of each window.
 
+    Parameters
+    ----------
+    size : int or pair of int
+        Height and width of a window.
+    stride : int, pair of int or None
+        Steps from one window to the next; None is the size, so that windows tile the image.
+    padding : int or pair of int
+        Rows and columns around the image that no window counts.
+
+    Examples
+    --------
     >>> er.nets.MaxPool(2).output((7, 7, 3))
     (3, 3, 3)
     """
@@ -327,6 +338,17 @@ class MaxPool(Pool):
 class MeanPool(Pool):
     """The mean of each window, over the places inside the image.
 
+    Parameters
+    ----------
+    size : int or pair of int
+        Height and width of a window.
+    stride : int, pair of int or None
+        Steps from one window to the next; None is the size, so that windows tile the image.
+    padding : int or pair of int
+        Rows and columns around the image that no window counts.
+
+    Examples
+    --------
     >>> er.nets.MeanPool(3, stride=2).output((7, 7, 3))
     (3, 3, 3)
     """

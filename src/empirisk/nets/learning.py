@@ -16,7 +16,7 @@ from empirisk.contract.inputs import check_size
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import design_of
 from empirisk.linalg.hashes import equal_keys, row_digests
-from empirisk.machines.online import Steps
+from empirisk.machines.online import OnlineSteps
 from empirisk.messages import coded
 from empirisk.nets.augment import Augmentation
 from empirisk.nets.autoencoder import Rebuilding
@@ -75,7 +75,7 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
     return problems, _with_gradient(network, objective, data, fits)
 
 
-def advance(network: Any, rows: NDArray, problems: list[Problem], watch: Any) -> Steps:
+def advance(network: Any, rows: NDArray, problems: list[Problem], watch: Any) -> OnlineSteps:
     """One pass over the rows of a call of `partial_fit`, from where the network stands; see `Network.step_with`."""
     objective = _objective(network, problems)
     known = getattr(network, "head_", None)
@@ -90,7 +90,7 @@ def advance(network: Any, rows: NDArray, problems: list[Problem], watch: Any) ->
     network.head_ = {name: value for name, value in before.weights.items() if name in FIXED | {HEAD, BIAS}}
     problems = _on(through(network.plan(), network.weights_, network.state_, network.shaped(rows)), problems)
     weight = sum(problem.weights.sum() for problem in problems)
-    return Steps(problems, _heads(before, problems), float(lost / weight) if weight else np.nan, "network")
+    return OnlineSteps(problems, _heads(before, problems), float(lost / weight) if weight else np.nan, "network")
 
 
 def _one_pass(

@@ -18,7 +18,7 @@ from empirisk.contract.arguments import check_number
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import Fit, Limits, SolverRun
-from empirisk.machines.online import Steps
+from empirisk.machines.online import OnlineSteps
 from empirisk.names import Estimator
 from empirisk.nets.autoencoder import decoder_plan
 from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
@@ -298,7 +298,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """The head that the training begins with, where it goes on from an earlier one."""
         return getattr(self, "_earlier", None)
 
-    def step_with(self, X: ArrayLike, problems: list[Problem], watch: Watch) -> Steps:
+    def step_with(self, X: ArrayLike, problems: list[Problem], watch: Watch) -> OnlineSteps:
         """One pass over some rows with the problems of a machine: what `partial_fit` does.
 
         Steps of ``batch_size`` rows, at the step size ``learning_rate_init`` throughout, lower the objective over all

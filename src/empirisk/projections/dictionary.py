@@ -60,7 +60,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         How codes are found: by the l1 penalty; by orthogonal matching pursuit; by the largest of the least-squares
         codes; or as one entry 1 for the nearest atom, which makes the dictionary k-means.
     C : float
-        With "l1": what the error weighs, as for `Lasso`.
+        With "l1": what the error weighs: the C of `Lasso`.
     nonzeros : int or None
         With "omp" and "top_k": the number of entries of a code; None is one for ten columns.
     threshold : {"hard", "soft"}

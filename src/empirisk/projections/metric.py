@@ -180,7 +180,7 @@ class LargeMarginMetric(LearnedMetric):
     Parameters
     ----------
     n_neighbors : int
-        The number of neighbours; an amount of weight, as for `KNNClassifier`.
+        The number of neighbours; an amount of weight, as `KNNClassifier` counts it.
     form : {"triplets", "pairs"}
         See above.
     C : float

@@ -68,7 +68,7 @@ def path(
     machine : Classifier or Regressor
         An unfitted machine; its own C is not used, and it is left as it is.
     X, y, sample_weight
-        As for ``machine.fit``.
+        Rows and targets, as ``machine.fit`` takes them.
     Cs : int or array
         The values of C, or how many: with an l1 penalty from where the first weight wakes up to a thousand times
         that, else over eight decades.

@@ -267,7 +267,7 @@ def search(estimator: Any, space: Any, X: Any, y: ArrayLike, **options: Any) -> 
     estimator, space
         As for `Search`.
     X, y : table and targets
-        As for ``machine.fit``.
+        Rows and targets, as ``machine.fit`` takes them.
     **options
         The other parameters of `Search`, and ``sample_weight`` and ``groups`` of its ``fit``.
 

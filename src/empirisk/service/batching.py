@@ -18,7 +18,7 @@ import polars as pl
 
 from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import reasons
-from empirisk.service.bodies import Bodies, Refusal, Rows
+from empirisk.service.bodies import Bodies, BodyRows, Refusal
 from empirisk.tables.model import TableModel
 from empirisk.tables.predictions import beside
 from empirisk.tables.reading.read import read_bytes
@@ -47,7 +47,7 @@ class Waiting(NamedTuple):
 class Checked(NamedTuple):
     """A request whose rows passed the checks: the rows, whether reasons are asked for, and the future of the answer."""
 
-    rows: Rows
+    rows: BodyRows
     explain: bool
     answer: "Future[str]"
 

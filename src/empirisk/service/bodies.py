@@ -18,7 +18,7 @@ class Refusal(EmpiriskError):
         self.status, self.problems = status, problems or []
 
 
-class Rows(NamedTuple):
+class BodyRows(NamedTuple):
     """Checked rows, and whether they came as a list."""
 
     frame: pl.DataFrame
@@ -40,7 +40,7 @@ class Bodies:
     def __init__(self, schema: Schema, most_rows: int):
         self._fields, self._most_rows = Fields(schema), most_rows
 
-    def read(self, body: bytes) -> Rows:
+    def read(self, body: bytes) -> BodyRows:
         """The rows of a body; a `Refusal` that says what is wrong with it."""
         data = parse(body)
         rows = data if isinstance(data, list) else [data]
@@ -53,7 +53,7 @@ class Bodies:
             first = problems[0]
             where = f" in row {first['row']}" if len(rows) > 1 else ""
             raise Refusal(422, f"Field {first['field']!r}{where}: {first['problem']}.", problems)
-        return Rows(frame, isinstance(data, list))
+        return BodyRows(frame, isinstance(data, list))
 
 
 def parse(body: bytes) -> Any:

@@ -255,7 +255,7 @@ def test_a_large_table_keeps_one_setting_after_the_first_fold(monkeypatch):
 def test_a_vote_of_the_best_comes_last():
     done = Simulation([*FIVE, VOTE]).run()
     assert done.plays[-1].result.name == "vote"
-    assert [one.name for one in done.plays[-1].voters] == ["forest", "svm", "logistic"]
+    assert [one.name for one in done.plays[-1].voters] == ["forest", "svm", "logistic", "tree"]
     assert winner(list(done.results.values())).name == "vote"
     alone = Simulation([BASELINE, FIVE[1], VOTE]).run()
     assert alone.results["vote"].state == "out"

@@ -5,16 +5,17 @@ import numpy as np
 from empirisk.clusters.density import FORMS, LOG_TWO_PI, GaussianDensity, inverse_roots
 from empirisk.clusters.kmeans import ROUNDING, KMeans
 from empirisk.clusters.mixture import GaussianMixture
-from empirisk.exports.families.kernels import diagonal, differences
+from empirisk.exports.families.kernels import diagonal
 from empirisk.exports.families.maps import mapped, products
 from empirisk.exports.registry import Answers, told_by, write_answers
 from empirisk.exports.tensor import Symbolic, log_sum_exp
+from empirisk.linalg.namespace import summed_gaps
 
 
 @write_answers.register
 def _(machine: KMeans, x: Symbolic) -> Answers:
     if machine.squares_of_means_ is None:
-        squares = differences(mapped(machine, x), machine.cluster_centers_, 2)
+        squares = summed_gaps(mapped(machine, x), machine.cluster_centers_, 2)
         return {"predict": squares.argmin(axis=1), "transform": np.sqrt(squares)}
     gaps = machine.squares_of_means_ - 2.0 * products(machine, x)
     own = diagonal(machine._fitted_kernel, x)

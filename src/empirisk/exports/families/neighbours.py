@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from empirisk.exports.families.kernels import block, diagonal, differences
+from empirisk.exports.families.kernels import block, dense, diagonal
 from empirisk.exports.families.maps import mapped
 from empirisk.exports.registry import Answers, told_by, write_answers
 from empirisk.exports.tensor import Symbolic, apply, constant
 from empirisk.kernels.items import validated
+from empirisk.linalg.namespace import summed_gaps
 from empirisk.machines.neighbors.machines import KNNClassifier, KNNRegressor, Neighbors
 from empirisk.machines.neighbors.nearest import KERNEL_ROUNDING
 
@@ -16,7 +17,7 @@ from empirisk.machines.neighbors.nearest import KERNEL_ROUNDING
 def _squares(machine: Neighbors, x: Symbolic) -> Symbolic:
     """Squared distances to the rows kept."""
     if machine.norms_ is None:
-        return differences(mapped(machine, x), machine.rows_, 2)
+        return summed_gaps(mapped(machine, x), dense(machine.rows_), 2)
     kernel = machine._fitted_kernel
     with validated():
         known = kernel.prepare(machine.rows_)

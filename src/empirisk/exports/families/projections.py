@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from empirisk.exports.families.kernels import block, diagonal
+from empirisk.exports.families.kernels import prepared
 from empirisk.exports.families.maps import mapped, products
 from empirisk.exports.registry import Answers, refused, write_answers
 from empirisk.exports.tensor import Symbolic
@@ -25,19 +25,10 @@ def _(machine: PCA, x: Symbolic) -> Answers:
     return {"transform": scores / machine._deviations() if machine.whiten else scores}
 
 
-@block.register
-def _(kernel: LearnedKernel, x: Symbolic, items: Any) -> Symbolic:
-    return block(kernel._base(), x @ _root(kernel, x), items)
-
-
-@diagonal.register
-def _(kernel: LearnedKernel, x: Symbolic) -> Symbolic:
-    return diagonal(kernel._base(), x @ _root(kernel, x))
-
-
-def _root(kernel: LearnedKernel, x: Symbolic) -> np.ndarray:
-    """The root of the metric: what the kernel makes of the unit vectors."""
-    return kernel._projected(as_matrix(np.eye(x.shape[1]), False))
+@prepared.register
+def _(kernel: LearnedKernel, x: Symbolic) -> Any:
+    root = kernel._projected(as_matrix(np.eye(x.shape[1]), False))  # what it makes of the unit vectors
+    return prepared(kernel._base(), x @ root)
 
 
 @write_answers.register

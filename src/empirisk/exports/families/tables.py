@@ -6,7 +6,7 @@ import numpy as np
 
 from empirisk.exports import words
 from empirisk.exports.registry import Answers, answers, asked, described, refused, write_answers
-from empirisk.exports.rows import CHECKED, Rows, make_rows
+from empirisk.exports.rows import CHECKED, ExportRows, make_rows
 from empirisk.exports.tensor import Symbolic, constant
 from empirisk.tables.encoding.encoder import TableEncoder
 from empirisk.tables.encoding.numbers_and_texts import FAR
@@ -85,7 +85,7 @@ def _indicators(encoder: TableEncoder, place: int, code: Symbolic) -> Symbolic:
 
 
 @make_rows.register
-def _(model: TableModel, given: Any) -> Rows:
+def _(model: TableModel, given: Any) -> ExportRows:
     frame, arrays = as_frame(_trials(model) if given is None else given), {}
     for column in model.schema.used:
         series = frame[column.name]
@@ -95,7 +95,7 @@ def _(model: TableModel, given: Any) -> Rows:
             text = column.parse(series) if series.dtype.is_numeric() else series
             values = np.array(text.cast(str).fill_null("").to_list(), dtype=object)
         arrays[column.name] = values[:, None]
-    return Rows(frame, arrays)
+    return ExportRows(frame, arrays)
 
 
 def _trials(model: TableModel) -> dict[str, list[Any]]:

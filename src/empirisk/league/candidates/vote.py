@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import product
 from math import gcd
 from typing import Any
 
@@ -14,10 +13,9 @@ import empirisk as er
 
 #: Weights of the members, the best first, where nothing is known of what they say.
 WEIGHTS = ((1, 1), (2, 1), (1, 1, 1))
-#: Equal steps into which the weights of two and of three members are divided, where it is known: finer ones fit noise.
-STEPS = {2: 10, 3: 6}
-#: Votes of known answers that play.
-WEIGHED = 2
+#: Where it is known, steps of one each that the weights are made of, and the share of the loss that a step gains at the
+#: least: more steps, and smaller gains, fit noise.
+STEPS, LEAST_GAIN = 16, 1e-4
 #: Probabilities are at least so large where their logarithm is taken: one mistake does not decide alone.
 LEAST_PROBABILITY = 1e-6
 
@@ -31,42 +29,51 @@ def can_vote(machine: Any, classes: int) -> bool:
 
 
 def votes(machines: Sequence[Any], classes: int, answers: Answers | None = None) -> list[Any]:
-    """Votes of the first of the machines, unfitted: by fixed weights, or by those with the least loss of the answers.
+    """Votes of some of the machines, unfitted: by fixed weights, or by those with little loss of the answers.
+
+    There is none where the best is better alone.
 
     >>> [len(vote.estimators) for vote in votes([er.Ridge(), er.TreeRegressor()], 0)]
     [2, 2]
     """
     vote = partial(er.VoteClassifier, voting="soft") if classes else er.VoteRegressor
-    known = WEIGHTS if answers is None else best_weights(answers, classes)
-    return [vote(list(machines[: len(weights)]), weights=weights) for weights in known if len(weights) <= len(machines)]
+    known = WEIGHTS if answers is None else [greedy_weights(answers, classes)]
+    voting = [
+        ([one for one, weight in zip(machines, weights, strict=False) if weight], tuple(filter(None, weights)))
+        for weights in known
+        if len(weights) <= len(machines)
+    ]
+    return [vote(chosen, weights=weights) for chosen, weights in voting if len(chosen) > 1]
 
 
-def best_weights(answers: Answers, classes: int) -> list[tuple[int, ...]]:
-    """The weights, in equal steps and none zero, under which the mean of the answers has the least loss, best first.
+def greedy_weights(answers: Answers, classes: int) -> tuple[int, ...]:
+    """The weights of a mean of the answers with little loss, found step by step (Caruana et al., 2004).
 
-    The loss is the squared error, or the logarithm of the probability of the true class.
+    Each step gives one more vote to the member with which the mean has the least loss, while that falls; the first
+    step is the best alone, so that the mean is never worse on these answers. The loss is the squared error, or the
+    logarithm of the probability of the true class.
 
     >>> truth = np.array([0.0, 1.0, 2.0])
-    >>> best_weights(([truth + [0.1, 0.1, 0.1], truth - [0.4, 0.4, 0.4]], truth), 0)[0]
-    (4, 1)
+    >>> greedy_weights(([truth + [0.1, 0.1, 0.1], truth - [0.4, 0.4, 0.4], truth + 9.0], truth), 0)
+    (4, 1, 0)
     """
-    said, truth = answers
-    choices = [
-        weights
-        for count, steps in STEPS.items()
-        if count <= len(said)
-        for weights in product(range(1, steps), repeat=count)
-        if sum(weights) == steps
-    ]
+    said, truth = np.asarray(answers[0], dtype=np.float64), answers[1]
+    # Of probabilities only those of the true class count.
+    said = said[:, np.arange(len(truth)), truth] if classes else said
 
-    def loss(weights: tuple[int, ...]) -> float:
-        mean = np.tensordot(weights, np.asarray(said[: len(weights)]), 1) / sum(weights)
-        if not classes:
-            return float(np.mean((mean - truth) ** 2))
-        return float(-np.log(np.maximum(mean[np.arange(len(truth)), truth], LEAST_PROBABILITY)).mean())
+    def loss(mean: NDArray) -> float:
+        if classes:
+            return float(-np.log(np.maximum(mean, LEAST_PROBABILITY)).mean())
+        return float(np.mean((mean - truth) ** 2))
 
-    ranked = sorted(choices, key=loss)[:WEIGHED]
-    return [tuple(one // gcd(*weights) for one in weights) for weights in ranked]
+    counts, total, best, found = np.zeros(len(said), dtype=int), np.zeros(len(truth)), np.inf, np.zeros(0)
+    for step in range(1, STEPS + 1):
+        losses = [loss((total + one) / step) for one in said]
+        counts[(chosen := int(np.argmin(losses)))] += 1
+        total = total + said[chosen]
+        if losses[chosen] < (1 - LEAST_GAIN) * best:
+            best, found = losses[chosen], counts.copy()
+    return tuple((found // gcd(*found)).tolist())
 
 
 def members(machine: Any) -> list[Any]:

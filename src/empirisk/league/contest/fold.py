@@ -114,7 +114,8 @@ class FoldPlayer:
 
     def _fitted(self, play: Play, machine: Any, X: Any, y: NDArray) -> tuple[Any, float]:
         """A machine fitted, and how long it took; a vote is made of members that were fitted on this fold and kept."""
-        kept = self.store.members(play, play.voters[: len(members(machine))]) if play.voters else None
+        voting = [one for member in members(play.setting) for one in play.voters if one.machine is member]
+        kept = self.store.members(play, voting) if voting else None
         if kept is not None:
             join(machine, [pipeline[-1] for pipeline in kept[0]], X, y)
             return machine, kept[1]

@@ -28,12 +28,15 @@ MAX_WAITING, FURTHER_ROUNDS = 2, 12
 FIRST_REFIT = 16
 #: A fit on fewer rows than this many times those of the last one is not worth its time.
 WORTHWHILE = 1.5
-#: Candidates that go on to the next round at the least, and vote at the most.
+#: Candidates that go on to the next round at the least, and around whose settings others are tried.
 FEWEST = 3
+#: Candidates that vote at the most.
+VOTERS = 6
 #: Validation rows that tell the settings of one machine apart.
 TELLING_ROWS = 1000
 #: Why there is no vote.
 NO_VOTE = "it needs two of the best that give numbers, or probabilities"
+BEST_ALONE = "the best alone is better than any mean"
 
 
 class Folds(Protocol):
@@ -249,7 +252,7 @@ class Schedule:
         """The best so far, best first, with the one that is playing: what was fitted for them is worth keeping."""
         current = [] if self._current is None else [self._current]
         known = {one.name: one for one in (*self.results.values(), *current)}
-        return sorted(known.values(), key=lambda one: -one.mean)[: FEWEST + 1]
+        return sorted(known.values(), key=lambda one: -one.mean)[: VOTERS + 1]
 
     def encoding_seconds(self, rows: float) -> float:
         """Seconds that the encoding of so many rows takes, by what the largest encoding so far took."""
@@ -408,7 +411,7 @@ class Schedule:
 
     def _refine(self, folds: Folds) -> Plays:
         """Settings around those of each leader, while they are better and can be fitted again in time; then a vote."""
-        leaders = self._best_on(folds)
+        leaders = self._best_on(folds)[:FEWEST]
         for leader in leaders[: None if leaders and self._settings.can_vote(leaders[0].machine) else 1]:
             result, before = leader, ""
             while before != repr(result.machine) and self._has_time_for(result):
@@ -441,7 +444,11 @@ class Schedule:
                 self._begin_turn(0)
                 asking = len(folds) * sum(one.predicting for one in voters)
                 timely = not self._budget.limited or self._budget.rest - self._afterwards(voters) > 2 * asking
-                yield from self._turn(result, self._settings.votes(voters, folds if timely else None), folds, voters)
+                settings = self._settings.votes(voters, folds if timely else None)
+                if settings:
+                    yield from self._turn(result, settings, folds, voters)
+                elif not len(result.scores):
+                    self._announce(replace(result, state="out", remark=BEST_ALONE))
             elif not len(result.scores):
                 self._announce(replace(result, state="out", remark=NO_VOTE))
 
@@ -467,7 +474,7 @@ class Schedule:
         votes = {one.name for one in self._candidates if one.votes}
         able = [one for one in self.results.values() if one.eligible and one.place and one.name not in votes]
         whole = [one for one in able if one.rows == folds.rows and len(one.scores) >= len(folds)]
-        whole = sorted(whole, key=lambda one: -one.mean)[:FEWEST]
+        whole = sorted(whole, key=lambda one: -one.mean)[:VOTERS]
         return whole if whole and best_of(able).name in {one.name for one in whole} else []
 
     def _best_settings(self, tables: list[list[FoldResult]]) -> list[int]:

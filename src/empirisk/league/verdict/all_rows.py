@@ -1,7 +1,8 @@
 """A table that is larger than memory: the winner of the contest on a sample learns from all rows of the files.
 
-The encoder learns from the sample, in the first pass over the files; the second encodes all rows, block by block, into
-numbers on disk, from which the machine learns. Rows of the test, and rows that equal one of them, are left out.
+The encoder learns numbers and words from all rows, in the first pass over the files, and the vocabularies of texts from
+the sample; the second pass encodes all rows, block by block, into numbers on disk, from which the machine learns. Rows
+of the test, and rows that equal one of them, are left out.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,11 @@ from sklearn.pipeline import Pipeline
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.league.contest.fold import limit, sentence, was_cut
 from empirisk.league.rows.split import Plan
+from empirisk.tables.encoding.in_blocks import OwnEncoder
 from empirisk.tables.understanding.schema import with_missing
+
+#: Rows of a block of which an encoder learns.
+PIECE = 50_000
 
 
 def fit_on_files(plan: Plan, pipeline: Pipeline, seconds: float) -> tuple[Pipeline, int, str]:
@@ -36,7 +41,9 @@ def _learned(plan: Plan, pipeline: Pipeline, seconds: float) -> tuple[Pipeline, 
     if plan.ruled:
         raise Unsuitable("groups and time_order divide rows that are in memory.")
     encoder, machine = pipeline[0], settled(pipeline[-1])
-    table = plan.files.encoded(BlockEncoder(plan, encoder))
+    rows_of, classes = LearningRows(plan), None if plan.classes is None else len(plan.classes)
+    own = OwnEncoder(encoder, (rows_of(piece.frame) for piece in plan.files.encoded(rows_of).pieces(PIECE)), classes)
+    table = plan.files.encoded(BlockEncoder(rows_of, own))
     if np.isfinite(seconds):
         limit(machine, seconds)
     machine.fit(table)
@@ -44,7 +51,7 @@ def _learned(plan: Plan, pipeline: Pipeline, seconds: float) -> tuple[Pipeline, 
         raise Unsuitable("there was no time for all rows.")
     limit(machine, None)
     rows = table.table().place.count
-    learned = Pipeline([("table", encoder), ("machine", machine)])
+    learned = Pipeline([("table", own.encoder), ("machine", machine)])
     return learned, rows, f"The model learned from the {rows:,} rows of the table that the test does not hold."
 
 
@@ -63,27 +70,24 @@ def settled(machine: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockEncoder:
-    """Makes numbers of the rows of a block, of those that are learned from.
+class LearningRows:
+    """Finds the rows of a block that are learned from.
 
     Parameters
     ----------
     plan : Plan
         What the columns hold, and which rows are those of the test.
-    encoder : TableEncoder
-        Fitted.
     """
 
     plan: Plan
-    encoder: Any
 
     @property
     def classes(self) -> NDArray[Any] | None:
         """What the numbers of the targets stand for; None for numbers."""
         return self.plan.classes
 
-    def __call__(self, frame: pl.DataFrame) -> tuple[Any, NDArray[np.float64]]:
-        """The numbers of the columns, and the targets."""
+    def __call__(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, NDArray[np.float64]]:
+        """Their features, and their targets."""
         plan = self.plan
         table = with_missing(frame, plan.missing)
         table = table.filter(pl.Series(plan.target.known(table)))
@@ -92,4 +96,22 @@ class BlockEncoder:
         if plan.classes is not None:
             kept &= np.isin(y, plan.classes)  # not those that are too rare
             y = np.searchsorted(plan.classes, np.where(kept, y, plan.classes[0]))
-        return self.encoder.transform(features.filter(pl.Series(kept))), y[kept].astype(np.float64)
+        return features.filter(pl.Series(kept)), y[kept].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockEncoder:
+    """Makes numbers of those rows of a block, and of the next ones as they come."""
+
+    rows_of: LearningRows
+    own: OwnEncoder
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """What the numbers of the targets stand for; None for numbers."""
+        return self.rows_of.classes
+
+    def __call__(self, frame: pl.DataFrame) -> tuple[Any, NDArray[np.float64]]:
+        """The numbers of the columns, and the targets."""
+        features, y = self.rows_of(frame)
+        return self.own.transform(features), y

@@ -25,7 +25,7 @@ KEPT = 32  # fits that are kept: going back and forth with a slider costs nothin
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class PlaygroundFit:
     """A fitted machine.
 
     Attributes
@@ -57,7 +57,7 @@ def is_convex(machine: Any) -> bool:
 
 
 @lru_cache(maxsize=KEPT)
-def fit(question: Question) -> Fitted:
+def fit(question: Question) -> PlaygroundFit:
     """Fit the machine of a question."""
     question.require_enough()
     machine, (X, y) = question.machine(), question.data()
@@ -65,13 +65,13 @@ def fit(question: Question) -> Fitted:
     with at_most(SECONDS):
         if not is_convex(machine):
             fitted = machine.fit(X) if y is None else machine.fit(X, y)
-            return Fitted(fitted, None, time.perf_counter() - begin)
+            return PlaygroundFit(fitted, None, time.perf_counter() - begin)
         problems = machine.problems(X, y)
         limits = {"tol": machine.tol, "max_iter": machine.max_iter}
         fits = [solve(problem, problems.machine.solver, **limits) for problem in problems]
         seconds = time.perf_counter() - begin
         sizes = dual_sizes(problems, [one.point for one in fits], len(X))
-        return Fitted(problems.fitted(fits), sizes, seconds)
+        return PlaygroundFit(problems.fitted(fits), sizes, seconds)
 
 
 def load_loops() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from empirisk import losses
 from empirisk.plots.planes import has_margin, leads, scoring
-from empirisk.studio.playground.fitting import Fitted, errors, is_convex
+from empirisk.studio.playground.fitting import PlaygroundFit, errors, is_convex
 from empirisk.studio.playground.points import REACH, Array
 from empirisk.studio.playground.question import Question
 
@@ -124,7 +124,7 @@ def _sizes(question: Question, duals: Array | None) -> dict[str, Any]:
     return {"duals": [float(f"{size:.4g}") for size in sizes]}
 
 
-def answer(question: Question, fitted: Fitted) -> dict[str, Any]:
+def answer(question: Question, fitted: PlaygroundFit) -> dict[str, Any]:
     """All that the page shows of a fit."""
     machine = fitted.machine
     certificate = getattr(machine, "certificate_", None)
@@ -160,7 +160,7 @@ def loss_curve(question: Question, machine: Any) -> dict[str, Any] | None:
     return {"label": label, "x": z, "y": np.round(values, 4), "at": np.round(at, 4)}
 
 
-def facts(question: Question, fitted: Fitted) -> list[list[str]]:
+def facts(question: Question, fitted: PlaygroundFit) -> list[list[str]]:
     """What else is known of the machine: a name and a value each."""
     machine, found = fitted.machine, []
     if fitted.duals is not None:

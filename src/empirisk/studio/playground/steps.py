@@ -29,7 +29,7 @@ PIECES = {"epoch": "epoch {}", "round": "round {}", "iteration": "last layer sol
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class FilmStep:
     """One step: its name, the values of the curves there, and how to draw it."""
 
     label: str
@@ -38,7 +38,7 @@ class Step:
 
 
 @lru_cache(maxsize=KEPT)
-def film(question: Question) -> list[Step]:
+def film(question: Question) -> list[FilmStep]:
     """The steps of the fit of a question."""
     question.require_enough()
     if not question.kind.play:
@@ -47,7 +47,7 @@ def film(question: Question) -> list[Step]:
         return RECORDERS[question.kind.play](question)
 
 
-def told(steps: list[Step]) -> dict[str, Any]:
+def told(steps: list[FilmStep]) -> dict[str, Any]:
     """The film as the page is told of it; pictures are asked for one by one."""
     names = list(steps[-1].values)
     curves = {name: [_digits(step.values.get(name, np.nan)) for step in steps] for name in names}
@@ -58,7 +58,7 @@ def _digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _solver(question: Question) -> list[Step]:
+def _solver(question: Question) -> list[FilmStep]:
     """Iterations of a solver, with primal and dual objective; of a network, epochs."""
     machine, (X, y) = question.machine(), question.data()
     if not is_convex(machine):
@@ -74,7 +74,7 @@ def _solver(question: Question) -> list[Step]:
         values = {"primal": sum(proof.primal for proof in proofs), "dual": bound}
         before, sizes = (dual_sizes(played.problems, played.states[j], len(X)) for j in (max(k - 1, 0), k))
         label = f"{name}: start" if k == 0 else f"{name}: solution" if k == last else f"{name}: iteration {k}"
-        steps.append(Step(label, values, _at(question, copy(played.at(k)), sizes, before != sizes)))
+        steps.append(FilmStep(label, values, _at(question, copy(played.at(k)), sizes, before != sizes)))
     return steps
 
 
@@ -109,7 +109,7 @@ class Recorder:
         return False
 
 
-def _watched(question: Question) -> list[Step]:
+def _watched(question: Question) -> list[FilmStep]:
     """The pieces of a fit that tells callbacks of them: epochs of a network, rounds of a mixture."""
     machine, recorder, (X, y) = question.machine(), Recorder(), question.data()
     machine.set_callbacks(recorder)
@@ -124,7 +124,7 @@ def _watched(question: Question) -> list[Step]:
         if piece == "iteration" and one is not last:  # a solver that begins anew would only flicker
             continue
         counted[piece] += every.get(piece, 1)
-        steps.append(Step(PIECES[piece].format(counted[piece]), _grades(question, one), _at(question, one)))
+        steps.append(FilmStep(PIECES[piece].format(counted[piece]), _grades(question, one), _at(question, one)))
     return [steps[k] for k in spread(len(steps), MOST_STEPS)]
 
 
@@ -139,43 +139,43 @@ def _grades(question: Question, machine: Any) -> dict[str, float]:
     return {f"{name}: error": part["value"] for name, part in found.items() if part is not None}
 
 
-def _refitted(question: Question, parameter: str, values: list[int], word: str) -> list[Step]:
+def _refitted(question: Question, parameter: str, values: list[int], word: str) -> list[FilmStep]:
     """The machine with one parameter at several values: a tree level by level, a forest tree by tree."""
     machine, (X, y) = question.machine(), question.data()
     steps = []
     for value in values:
         one = clone(machine).set_params(**{parameter: value}).fit(*[X] if y is None else [X, y])
-        steps.append(Step(word.format(value), {} if y is None else _grades(question, one), _at(question, one)))
+        steps.append(FilmStep(word.format(value), {} if y is None else _grades(question, one), _at(question, one)))
     return steps
 
 
-def _depth(question: Question) -> list[Step]:
+def _depth(question: Question) -> list[FilmStep]:
     return _refitted(question, "max_depth", list(range(1, question.machine().max_depth + 1)), "depth {}")
 
 
-def _trees(question: Question, word: str = "trees: {}") -> list[Step]:
+def _trees(question: Question, word: str = "trees: {}") -> list[FilmStep]:
     count = question.machine().n_estimators
     return _refitted(question, "n_estimators", (spread(count, MOST_STEPS // 2) + 1).tolist(), word)
 
 
-def _merges(question: Question) -> list[Step]:
+def _merges(question: Question) -> list[FilmStep]:
     """Clusters that merge, from many down to as many as are asked for."""
     X, _ = question.data()
     last, heights = question.machine().n_clusters, [0.0, *fit(question).machine.distances_]
     counts = (last + spread(max(len(X) - last, 0) + 1, MOST_STEPS // 2))[::-1].tolist()
     steps = _refitted(question, "n_clusters", counts, "{} clusters")
     return [
-        Step(step.label, {"distance of the last merge": float(heights[len(X) - k])}, step.draw)
+        FilmStep(step.label, {"distance of the last merge": float(heights[len(X) - k])}, step.draw)
         for step, k in zip(steps, counts, strict=True)
     ]
 
 
-def _half_steps(question: Question) -> list[Step]:
+def _half_steps(question: Question) -> list[FilmStep]:
     """The two half-steps of k-means."""
     X, _ = question.data()
     steps = question.machine().half_steps(X)
     return [
-        Step(
+        FilmStep(
             f"round {number // 2 + 1}: {step.what}",
             {"squared distances": float(step.inertia)},
             lambda step=step: nearest(step.means, step.labels),
@@ -185,7 +185,7 @@ def _half_steps(question: Question) -> list[Step]:
 
 
 #: How the steps of each family are recorded, by the name that the family has for it.
-RECORDERS: dict[str, Callable[[Question], list[Step]]] = {
+RECORDERS: dict[str, Callable[[Question], list[FilmStep]]] = {
     "solver": _solver,
     "rounds": _watched,
     "depth": _depth,

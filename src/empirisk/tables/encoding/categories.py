@@ -42,14 +42,20 @@ class Words:
     @classmethod
     def fit(cls, columns: list[pl.Series], most: int, least: int) -> "Words":
         """Keep for each column the ``most`` frequent words that ``least`` rows have."""
-        levels, others = [], []
-        for column in columns:
-            counts = counted(column)
+        missing = [column.null_count() for column in columns]
+        return cls.of_counts([counted(column) for column in columns], [False] * len(columns), missing, most, least)
+
+    @classmethod
+    def of_counts(
+        cls, columns: list[pl.DataFrame], others: list[bool], missing: list[int], most: int, least: int
+    ) -> "Words":
+        """The same of the words of each column with their rows, of whether there are others, and of missing values."""
+        levels, more = [], []
+        for counts, other in zip(columns, others, strict=True):
             kept = counts.filter(counts["rows"] >= least).head(most)["value"].to_list()
             levels.append(tuple(kept))
-            others.append(len(kept) < counts.height)
-        missing = np.array([column.null_count() > 0 for column in columns], dtype=bool)
-        return cls(tuple(levels), np.array(others, dtype=bool), missing)
+            more.append(other or len(kept) < counts.height)
+        return cls(tuple(levels), np.array(more, dtype=bool), np.array(missing, dtype=np.int64) > 0)
 
     @property
     def widths(self) -> NDArray[np.int64]:
@@ -138,19 +144,31 @@ class Means:
     def fit(cls, columns: list[pl.Series], outputs: Array, seed: int) -> tuple["Means", Array]:
         """Learn the means, and return those that the training rows themselves may see."""
         fold = np.random.default_rng(seed).permutation(len(outputs)) % FOLDS
-        levels, means, seen = [], [], []
+        found, codes = [], []
         for column in columns:
             kept = tuple(column.drop_nulls().unique().sort().to_list())
-            codes = np.minimum(code_words(column, kept), len(kept))
-            sums, counts = _sums(codes, fold, outputs, len(kept) + 1)
-            overall = outputs.mean(axis=0)
+            codes.append(np.minimum(code_words(column, kept), len(kept)))
+            found.append((kept, *_sums(codes[-1], fold, outputs, len(kept) + 1)))
+        learned, seen = cls.of_sums(found)
+        own = [table[fold, each] for table, each in zip(seen, codes, strict=True)]
+        return learned, np.hstack([*own, np.empty((len(outputs), 0))])
+
+    @classmethod
+    def of_sums(cls, columns: list[tuple[tuple[str, ...], Array, Array]]) -> tuple["Means", list[Array]]:
+        """The same of the words of each column with sums of outputs and counts of rows, folds x words (x outputs).
+
+        Training rows may see the table of their fold, of the list of folds x words x outputs.
+        """
+        levels, means, seen = [], [], []
+        for kept, sums, counts in columns:
+            overall = sums.sum(axis=(0, 1)) / counts.sum()
             table = (sums.sum(axis=0) + PRIOR * overall) / (counts.sum(axis=0)[:, None] + PRIOR)
             levels.append(kept)
             means.append(table)
             elsewhere = sums.sum(axis=0) - sums, (counts.sum(axis=0) - counts)[:, :, None]
             outside = elsewhere[0].sum(axis=1, keepdims=True) / np.maximum(elsewhere[1].sum(axis=1, keepdims=True), 1)
-            seen.append(((elsewhere[0] + PRIOR * outside) / (elsewhere[1] + PRIOR))[fold, codes])
-        return cls(tuple(levels), tuple(means)), np.hstack([*seen, np.empty((len(outputs), 0))])
+            seen.append((elsewhere[0] + PRIOR * outside) / (elsewhere[1] + PRIOR))
+        return cls(tuple(levels), tuple(means)), seen
 
     def transform(self, columns: list[pl.Series], rows: int) -> Array:
         """The means of the words of each row."""

@@ -195,8 +195,7 @@ class TableEncoder(TransformerMixin, Estimator):
         frame = self.schema.features(X)
         rows = frame.height
         words = [frame[name] for name in self._coded]
-        # Rows that a word of a category must have to be told from others: few enough not to be lost among them.
-        least = 1 if rows < 50 else 2 if rows < 500 else max(3, rows // 2000)
+        least = least_rows(rows)
         self.numbers_ = Numbers.fit(self._numbers(frame), self.scale)
         self.words_ = Words.fit(words, self.max_categories, least)
         self.blocks_ = tuple(
@@ -284,6 +283,11 @@ class TableEncoder(TransformerMixin, Estimator):
         place = {column.name: number for number, column in enumerate(self.schema.used)}
         self.names_ = [name for name, _ in pairs]
         self.sources_ = np.array([place[source] for _, source in pairs], dtype=np.int64)
+
+
+def least_rows(rows: int) -> int:
+    """Rows that a word of a category must have to be told from others: few enough not to be lost among them."""
+    return 1 if rows < 50 else 2 if rows < 500 else max(3, rows // 2000)
 
 
 def _parts(column: Column) -> int:

@@ -68,8 +68,18 @@ class Numbers:
         size = np.maximum(np.abs(filled).max(axis=0), np.finfo(float).tiny)
         mean = (filled / size).mean(axis=0) * size
         spread = np.sqrt(np.square(filled / size - mean / size).mean(axis=0)) * size
+        return cls.of_moments(middle, holes, (mean, spread, size, filled.min(axis=0), filled.max(axis=0)), scaled)
+
+    @classmethod
+    def of_moments(
+        cls, middle: Array, holes: NDArray[np.int64], moments: tuple[Array, Array, Array, Array, Array], scaled: bool
+    ) -> "Numbers":
+        """From medians, and of the filled columns mean, standard deviation, size, and smallest and largest number."""
+        mean, spread, size, low, high = moments
+        if not scaled:
+            return cls(middle, np.zeros(len(middle)), np.ones(len(middle)), holes)
         varies = spread > 10 * np.finfo(float).eps * size
-        alike = _of_one_unit(filled, varies)
+        alike = _of_one_unit(low, high, varies)
         top = spread.max(where=alike, initial=0.0)
         spread[alike] = top * np.sqrt(np.square(spread[alike] / top).sum() / max(alike.sum(), 1))
         return cls(middle, mean, np.where(varies, spread, 1.0), holes)
@@ -83,13 +93,12 @@ class Numbers:
         return scaled, missing[:, self.flagged].astype(np.float64)
 
 
-def _of_one_unit(X: Array, varies: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _of_one_unit(low: Array, high: Array, varies: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The columns that begin where most do, if most of those that vary, and not a few, have one range.
 
-    >>> _of_one_unit(np.vander(np.array([0.0, 0.5, 1.0]), 10), np.arange(10) < 9).sum()
+    >>> _of_one_unit(np.zeros(10), np.ones(10), np.arange(10) < 9).sum()
     np.int64(9)
     """
-    low, high = X.min(axis=0), X.max(axis=0)
     ranges, counts = np.unique(np.stack([low, high])[:, varies], axis=1, return_counts=True)
     if counts.max(initial=0) < max(ALIKE, varies.sum() / 2):
         return np.zeros_like(varies)

@@ -25,7 +25,7 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
     Each column is cut into at most 64 groups. The majority class, or the mean, of a group on one half of the rows
     predicts the other half; a column that is right for 99.5 % of it, or explains as much of the variance (in this way
     or by a straight line), while guessing is not, is suspicious: it was probably written down after the target. Beside
-    such a column, others that explain most of what guessing leaves are too.
+    such a column, others that explain most of what guessing leaves are too. ``schema`` says what the columns hold.
 
     Examples
     --------
