@@ -61,8 +61,9 @@ def test_views_of_a_result(found):
     assert {label.get_text() for label in drawn.axes[0].get_yticklabels()} == {"x0", "x1", "x2"}
     assert er.plots.learning_curve(found).axes[0].lines
     assert not any("no room" in line for line in found.warnings)
-    with pytest.raises(EmpiriskError, match=r"values is a machine; give what its importances\(X, y\) returns"):
-        er.plots.importance(er.LogisticRegression().fit(X, Y))
+    for machine in (er.LogisticRegression(), er.TreeClassifier()):
+        with pytest.raises(EmpiriskError, match=r"values is a machine; give what importances\(X, y\) of trees"):
+            er.plots.importance(machine.fit(X, Y))
 
 
 def test_the_matrix_of_a_rare_class_is_what_the_model_says():

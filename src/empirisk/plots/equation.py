@@ -364,8 +364,10 @@ def _importances_of(
 ) -> tuple[np.ndarray, np.ndarray | None, Sequence[str]]:
     """Means, spread and names from any of the forms."""
     values: Any = getattr(given, "importances", given)  # the result of `learn` holds them
-    if callable(values):
-        raise EmpiriskError("values is a machine; give what its importances(X, y) returns.")
+    if callable(values) or hasattr(values, "predict"):
+        raise EmpiriskError(
+            "values is a machine; give what importances(X, y) of trees, or scikit-learn's permutation_importance, returns."
+        )
     if hasattr(values, "importances_mean"):
         values, deviations = values.importances_mean, values.importances_std
     elif hasattr(values, "columns"):
