@@ -308,7 +308,7 @@ def test_a_mapped_file_is_deleted_with_its_array():
     assert file.read_bytes() == bytes(10) + b"\7" * 90
     del part
     assert not file.exists()
-    with pytest.raises(TooLarge, match="It needs 1000000.0 GB of disk"):
+    with pytest.raises(TooLarge, match=r"It needs 1000000\.0 GB of disk"):
         folder.mapped(10**15, "It")
 
 
