@@ -366,7 +366,7 @@ def _importances_of(
     values: Any = getattr(given, "importances", given)  # the result of `learn` holds them
     if callable(values) or hasattr(values, "predict"):
         raise EmpiriskError(
-            "values is a machine; give what importances(X, y) of trees or scikit-learn's permutation_importance returns."
+            "values is a machine; give what importances(X, y) of trees or permutation_importance returns."
         )
     if hasattr(values, "importances_mean"):
         values, deviations = values.importances_mean, values.importances_std
