@@ -116,7 +116,7 @@ $(BIN)/python:
 # pip writes bytecode on one core, of the tests of packages too: all cores write it faster, without those.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
-	@$(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests/' .venv/lib || true
+	@$(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests/' .venv/lib src || true
 	@touch $@
 
 $(LEARNS): pyproject.toml constraints.txt | $(BIN)/python

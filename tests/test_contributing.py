@@ -88,7 +88,7 @@ def copy(tmp_path_factory) -> Path:
 
     Files that another process is writing at the moment are left out: they vanish under their first name.
     """
-    folder, others = tmp_path_factory.mktemp("copy"), shutil.ignore_patterns("*.tmp.*", "*.pyc.*", "*.pyc")
+    folder, others = tmp_path_factory.mktemp("copy"), shutil.ignore_patterns("*.tmp.*", "*.pyc.*")
     for name in ("src", "tests", "docs", "examples", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=others, copy_function=linked)
     for name in ("conftest.py", "pyproject.toml"):

@@ -74,17 +74,21 @@ def minimiser(loss, penalty, C, X, y, weights, intercept, classes=0) -> Found:
     return Found((w, b), status == cp.OPTIMAL)
 
 
-def constrained_optimum(loss, penalty, radius, X, y, weights, intercept, classes=0) -> float:
-    """The smallest sum of losses subject to R(w) <= radius, to eight digits, or seven where the solver has no more."""
+def constrained_optima(loss, penalty, radii, X, y, weights, intercept, classes=0) -> list[float]:
+    """For each radius the smallest sum of losses subject to R(w) <= radius, to eight digits, or seven at the least."""
     w, _, true, terms = _parts(loss, X, y, intercept, classes)
-    size = _penalty(penalties.find(penalty), true, w.shape)
+    size, radius = _penalty(penalties.find(penalty), true, w.shape), cp.Parameter(nonneg=True)
     problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(weights, terms))), [size <= radius])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        try:
-            return float(problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9))
-        except cp.SolverError:
-            return float(problem.solve(solver=cp.SCS, eps=1e-9, max_iters=100_000))
+    found = []
+    for radius.value in radii:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+            try:
+                best = problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+            except cp.SolverError:
+                best = problem.solve(solver=cp.SCS, eps=1e-9, max_iters=100_000)
+        found.append(float(best))
+    return found
 
 
 def _penalty(penalty, w, shape):

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 import empirisk as er
 from empirisk import losses, penalties
 from empirisk.fits import fit
-from tests.truth import constrained_optimum
+from tests.truth import constrained_optima
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 6)) + 1.0
@@ -50,11 +50,12 @@ def size(machine) -> float:
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize("loss", [*REGRESSION, *CLASSIFICATION, "softmax", "crammer_singer"], ids=str)
 def test_the_losses_are_the_least_within_the_radius(loss, penalty, intercept):
-    for share in (0.01, 0.3, 0.9):
-        machine, y, given, classes = machine_for(loss, penalty=penalty, fit_intercept=intercept)
-        radius = share * size(machine.set_params(C=50.0).fit(X, y, WEIGHTS))
+    machine, y, given, classes = machine_for(loss, penalty=penalty, fit_intercept=intercept)
+    whole = size(machine.set_params(C=50.0).fit(X, y, WEIGHTS))
+    radii = [share * whole for share in (0.01, 0.3, 0.9)]
+    optima = constrained_optima(loss, penalty, radii, X, given, WEIGHTS, intercept, classes)
+    for radius, best in zip(radii, optima, strict=True):
         machine.set_params(C=er.Constraint(radius)).fit(X, y, WEIGHTS)
-        best = constrained_optimum(loss, penalty, radius, X, given, WEIGHTS, intercept, classes)
         certificate = machine.certificate_
         assert certificate.converged
         assert size(machine) == pytest.approx(radius, rel=1e-4)
@@ -124,7 +125,7 @@ def test_behind_a_kernel_too(loss, radius):
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     assert machine.certificate_.converged
     if radius:
-        best = constrained_optimum(loss, "l2", radius, root, given, np.ones(40), True)
+        (best,) = constrained_optima(loss, "l2", [radius], root, given, np.ones(40), True)
         beta = np.zeros(40)
         beta[machine.support_] = np.ravel(machine.dual_coef_)
         assert 0.5 * beta @ K @ beta <= radius * (1 + 1e-9)

@@ -153,7 +153,8 @@ def _tree(cls: type, random: Random) -> Drawn:
 
 
 def _forest(cls: type, random: Random) -> Drawn:
-    return Drawn(cls(FEW, **_grown(random), bootstrap=chance(random, 0.7)))
+    splitter = of(random, "best", "best", "random")
+    return Drawn(cls(FEW, splitter=splitter, **_grown(random), bootstrap=chance(random, 0.7)))
 
 
 def _bagging(cls: type, random: Random) -> Drawn:

@@ -427,6 +427,7 @@ def wide(rows, columns, classes):
     return table, np.array([f"class {k}" for k in codes]), X[:, :3].sum(axis=1)
 
 
+@pytest.mark.long  # three hundred columns
 def test_no_report_is_large_for_its_columns_or_classes():
     table, classes, _ = wide(1500, 300, 60)
     found = er.learn(table.with_columns(y=classes), "y", machines=["centroid"], test=0.5)

@@ -39,6 +39,13 @@ def check_flag(name: str, value: Any) -> None:
         raise EmpiriskError(f"{name}={value!r} must be True or False.")
 
 
+def check_splitter(splitter: Any) -> bool:
+    """Whether the cuts of trees are drawn at random: "random", or "best"."""
+    if splitter not in ("best", "random"):
+        raise EmpiriskError(f"splitter={splitter!r} is not known; use 'best' or 'random'.")
+    return splitter == "random"
+
+
 def check_validation(fraction: Any) -> float:
     """The share of rows that ``validation_fraction`` holds out: more than none, and less than all."""
     share = check_number("validation_fraction", fraction, 0, above=True)

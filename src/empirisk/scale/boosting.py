@@ -183,7 +183,7 @@ class BlockedRounds(GrowthRules):
 
     def _add(self) -> list[NDArray[np.void]]:
         features = [self._draw_features() for _ in range(self.n_outputs)]
-        rules = [self._rules(self._sums[:, k]) for k in range(self.n_outputs)]
+        rules = [self._rules(self._sums[:, k], self._draw_cuts()) for k in range(self.n_outputs)]
         *packed, (totals, histograms) = self._packed(features, rules)
         grown, trees, ats = [], [], []
         for k in range(self.n_outputs):

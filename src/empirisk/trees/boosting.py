@@ -22,6 +22,7 @@ from empirisk.contract.arguments import (
     check_interactions,
     check_monotone,
     check_number,
+    check_splitter,
     check_time,
     check_validation,
     count_features,
@@ -219,6 +220,7 @@ class BoostingParameters:
     _: KW_ONLY
     learning_rate: float = 0.1
     n_estimators: int = 100
+    splitter: str = "best"
     max_leaf_nodes: int | None = 31
     max_depth: int | None = None
     min_samples_leaf: float | None = None
@@ -304,6 +306,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             max_features=count_features(self.max_features, n_features),
             monotone=check_monotone(self.monotonic_cst, self.columns_.names, self.columns_.counts > 0),
             groups=check_interactions(self.interaction_cst, self.columns_.names),
+            random_cuts=check_splitter(self.splitter),
         )
 
     def _held(self, member: NDArray[np.intp], target: NDArray, random: np.random.Generator) -> NDArray[np.bool_]:
@@ -506,6 +509,8 @@ class BoostingClassifier(ClassesByLoss, Boosting):
         Share of each step that is taken.
     n_estimators : int
         Number of rounds.
+    splitter : {"best", "random"}
+        Whether a node tries all cuts of a column, or one that is drawn at random (extremely randomised trees).
     max_leaf_nodes, max_depth : int or None
         Limits of each tree; trees grow by their best split first.
     min_samples_leaf : float or None
@@ -690,7 +695,7 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
         "squared_absolute", or an object of `empirisk.losses`. Leaves of a loss with corners, straight ends or a
         curvature without bound get its best constants: the weighted median of the residuals for the absolute loss. Of
         the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and `predict` gives the mean.
-    learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
+    learning_rate, n_estimators, splitter, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
 max_bins, categorical_features, target_encoding, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
 n_iter_no_change, refit, max_time, warm_start, random_state

@@ -19,6 +19,7 @@ from empirisk.contract.arguments import (
     check_count,
     check_flag,
     check_number,
+    check_splitter,
     check_time,
     count_features,
     sample_part,
@@ -68,6 +69,7 @@ class ForestParameters:
 
     n_estimators: int = 100
     _: KW_ONLY
+    splitter: str = "best"
     max_features: int | float | str | None = "sqrt"
     max_depth: int | None = None
     max_leaf_nodes: int | None = None
@@ -142,6 +144,7 @@ class Forest(ForestParameters, PackedTrees, ListOfMembers, Members, CallbackSupp
         rules["max_leaf_nodes"] = check_count("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True) or 0
         rules["columns"] = count_features(self.max_features, n_features)
         rules["entropy"] = entropy
+        rules["cuts"] = check_splitter(self.splitter)
         return rules
 
     def _check(self, size: int) -> float:
@@ -289,6 +292,9 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, Classifi
         Number of trees.
     criterion : {"gini", "entropy"}
         Impurity that splits reduce.
+    splitter : {"best", "random"}
+        Whether a node tries all cuts of a column, or one that is drawn at random; with ``bootstrap=False`` "random" is
+        what is called extremely randomised trees.
     max_features : int, float, "sqrt", "log2" or None
         Columns that each split looks at: a number, a share, the square root of their number, or all.
     max_depth, max_leaf_nodes : int or None
@@ -453,9 +459,9 @@ class ForestRegressor(OutOfBagNumbers, RegressorMixin, MultiOutputMixin, Forest)
 
     Parameters
     ----------
-    n_estimators, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
-min_impurity_decrease, bootstrap, max_samples, oob_score, max_bins, categorical_features, max_time, n_jobs, \
-warm_start, random_state
+    n_estimators, splitter, max_depth, max_leaf_nodes, min_samples_split, min_samples_leaf, \
+min_weight_fraction_leaf, min_impurity_decrease, bootstrap, max_samples, oob_score, max_bins, categorical_features, \
+max_time, n_jobs, warm_start, random_state
         As for `ForestClassifier`. Splits reduce the squared error.
     max_features : int, float, "sqrt", "log2" or None
         Columns that each split looks at, a third of them unless said otherwise.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ BLOCK = 1 << 16  # rows of which gradients are computed at a time
 WATCHED = 1 << 12  # training rows on which the loss is reported
 LEAF_ROWS, LEAF_SHARE = 20.0, 0.05  # least size of a leaf unless it is given: rows, or a share of all if less
 SMOOTH_ROWS = 10.0  # rows added to a category where categories are ordered, so that rare ones stay near the middle
+MOST_SEEDS = 1 << 52  # of random cuts: floats hold them exactly
 ROUNDING = 1e-12  # a gain below this part of the score is rounding
 
 
@@ -43,6 +45,7 @@ class BoostingPlan:
     max_features: int
     monotone: NDArray[np.int8]
     groups: NDArray[np.int64]
+    random_cuts: bool = False
 
     def of_columns(self, sources: NDArray[np.intp]) -> "BoostingPlan":
         """The plan for a table whose columns come from these."""
@@ -99,8 +102,13 @@ class GrowthRules:
             limits.append(1 << self.plan.max_depth)
         return max(1, min(limits))
 
-    def _rules(self, sums: Array) -> NDArray[np.void]:
+    def _draw_cuts(self) -> int:
+        """The seed of the cuts of a tree; 0 where it takes the best."""
+        return int(self.random.integers(1, MOST_SEEDS)) if self.plan.random_cuts else 0
+
+    def _rules(self, sums: Array, cuts: int) -> NDArray[np.void]:
         plan, rules = self.plan, np.zeros(1, dtype=RULES)
+        rules["cuts"] = cuts
         unit_g, unit_h = unit(sums[0], self._count), unit(sums[1], self._count)
         rules["gradient_unit"], rules["curvature_unit"] = unit_g, unit_h
         rules["true_l2"], rules["rate"] = plan.l2, plan.learning_rate
@@ -180,11 +188,11 @@ class Rounds(GrowthRules):
         """One round: a tree for each output, already added to the scores; None if it was stopped."""
         sums = self._differentiate()
         rows, features = self._draw_rows(), [self._draw_features() for _ in range(self.n_outputs)]
-        free = list(self._growers)
+        cuts, free = [self._draw_cuts() for _ in range(self.n_outputs)], list(self._growers)
 
         def run(output: int) -> NDArray[np.void] | None:
             grower = free.pop()
-            tree = self._tree(grower, output, rows, features[output], sums[:, output])
+            tree = self._tree(grower, output, rows, features[output], self._rules(sums[:, output], cuts[output]))
             free.append(grower)
             return tree
 
@@ -218,9 +226,9 @@ class Rounds(GrowthRules):
         output: int,
         rows: NDArray[np.int32] | None,
         features: NDArray[np.int32],
-        sums: Array,
+        rules: NDArray[np.void],
     ) -> NDArray[np.void] | None:
-        data, renewal, rules = self._data[output], self.objective.renewal, self._rules(sums)
+        data, renewal = self._data[output], self.objective.renewal
         tree = grower.grow(data, rows, features, rules, values=renewal is None)
         if tree is None:
             return None
@@ -231,7 +239,7 @@ class Rounds(GrowthRules):
             if rows is None:
                 grower.add(tree, data)
         if rows is not None:
-            add_trees([tree], lambda trees: pack_trees(trees, self.binning), self.X, self.scores[output][None])
+            add_trees([tree], partial(pack_trees, binning=self.binning), self.X, self.scores[output][None])
         return tree
 
     def _renewed(self, grower: TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:

@@ -194,6 +194,7 @@ class SampleGrower:
         growth = room_for(self.columns, self._looked, len(rows), 2 * len(rows))
         growth.seed[0] = seed
         growth.state[RULE_NAMES] = self.rules
+        growth.state["cuts"] *= 1 + seed % (1 << 52)
         growth.rows[0], growth.packed[0] = rows, (target << HALF) + whole
         return growth, several, scale, step
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.compiled import draw, plain
+from empirisk.linalg.compiled import ODD, draw, mix, plain
 from empirisk.trees.binned.bins import MISSING, WIDTH, Binning
 
 Array = NDArray[np.float64]
@@ -56,9 +56,10 @@ COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical"
 #: what a split must gain, and as a part of the node's score; what is added to the weight of a category where
 #: categories are ordered; the depth at which nodes stay whole; most leaves, or 0; whether the score is that of entropy;
 #: how many columns a node of a forest looks at. Boosting: units of gradient and curvature, l2 in no units, the rate.
-#: Forests: the least weight of a child as a part of all, and of a node that is split.
+#: Forests: the least weight of a child as a part of all, and of a node that is split. Last, the seed of the cuts, one
+#: drawn at random for each node and column; 0 where the best of all is taken.
 RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaf_nodes", "entropy", "columns"]
-RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate", "least_part", "split"]
+RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate", "least_part", "split", "cuts"]
 RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
 #: The rules, and how far a tree has grown: nodes so far, those that wait for a split. Alone: those searched for one.
 #: What a team shares: what the chunks do now; the node being split; its children, the smaller and the larger one; bit 0
@@ -138,12 +139,20 @@ def order_bins(bins, sums, count, smoothing):
 
 
 @plain
+def random_cut(rules, node, column, low, high):
+    """A whole number from ``low`` on, below ``high`` where that is more: the same wherever and whenever it is asked."""
+    bits = mix(np.uint64(node.sum) ^ mix(np.uint64(rules.cuts) + np.uint64(column.number) * ODD))
+    room = high - low if high > low else np.int64(1)
+    return low + np.int64(((bits >> np.uint64(32)) * np.uint64(room)) >> np.uint64(32))
+
+
+@plain
 def try_column(column, bins, sums, count, missing, rules, node, bar):
     """Look for a split of a node in the first ``count`` bins of a column, listed with their sums.
 
     ``missing`` is the sum of the missing values of a numeric column. A split whose score exceeds ``bar`` is noted in
-    the node; returns the score to beat from now on. Of equal splits the one with the lowest bin and missing values on
-    the right wins. Bins without rows cost time, but change nothing.
+    the node; returns the score to beat from now on. With random cuts one place alone is looked at. Of equal splits the
+    one with the lowest bin and missing values on the right wins. Bins without rows cost time, but change nothing.
     """
     if column.groups & node.groups == 0:  # it may not meet the columns that were split above
         return bar
@@ -154,10 +163,20 @@ def try_column(column, bins, sums, count, missing, rules, node, bar):
     weight, gradient, low, high = total & LOW, float(total >> HALF), node.lowest, node.highest
     both = weight + 2.0 * rules.l2
     free = sign == 0 and low == -np.inf and high == np.inf and rules.entropy == 0.0
+    begin, end, before = np.int64(0), np.int64(count), np.int64(0)
+    if rules.cuts > 0.0:
+        while begin < end - 1 and sums[begin] == 0:
+            begin += 1
+        while end - 1 > begin and sums[end - 1] == 0:
+            end -= 1
+        begin = random_cut(rules, node, column, begin, end - 1)
+        end = begin + 1
+        for place in range(begin):
+            before += sums[place]
     for way in range(1 if missing == 0 else 2):  # missing values on the right, then on the left
         # The best so far is top / bottom: a product costs less than a division.
-        top, bottom, at, best, left = -np.inf, 1.0, -1, np.int64(0), missing * way
-        for place in range(count):
+        top, bottom, at, best, left = -np.inf, 1.0, -1, np.int64(0), missing * way + before
+        for place in range(begin, end):
             left += sums[place]
             part = left & LOW
             if part < least:
@@ -478,6 +497,9 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
         present -= 1
         row = places[present]
         gone[packed[row] >> HALF] += packed[row] & LOW
+    cut = np.int64(-1)
+    if rules.cuts > 0.0:
+        cut = random_cut(rules, node, column, codes[places[start]], codes[places[max(present - 1, start)]])
     for way in range(1 if present == stop else 2):  # missing values on the right, then on the left
         left_weight, right_weight, left_part, right_part = 0.0, 0.0, 0.0, 0.0
         for label in range(len(gone)):
@@ -497,6 +519,8 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
             left_weight += amount
             right_weight -= amount
             after = codes[places[k + 1]] if k + 1 < stop else np.int64(MISSING)
+            if cut >= 0 and (codes[row] > cut or after <= cut):
+                continue
             if (k + 1 < stop and after == codes[row]) or left_weight < least or right_weight < least:
                 continue
             if entropy > 0.0:
@@ -570,6 +594,9 @@ def try_outputs(rules, several, column, bins, rows, packed, node, seed, bar):
         gone_weight += row & LOW
         for j in range(outputs):
             gone[j] += targets[row >> HALF, j]
+    cut = np.int64(-1)
+    if rules.cuts > 0.0:
+        cut = random_cut(rules, node, column, codes[places[start]], codes[places[max(present - 1, start)]])
     for way in range(1 if present == stop else 2):  # missing values on the right, then on the left
         left_weight = gone_weight * way
         for j in range(outputs):
@@ -581,6 +608,8 @@ def try_outputs(rules, several, column, bins, rows, packed, node, seed, bar):
                 left[j] += targets[row >> HALF, j]
             after = codes[places[k + 1]] if k + 1 < stop else np.int64(MISSING)
             right_weight = weight - left_weight
+            if cut >= 0 and (codes[places[k]] > cut or after <= cut):
+                continue
             if (k + 1 < stop and after == codes[places[k]]) or left_weight < least or right_weight < least:
                 continue
             one, other = 0.0, 0.0
