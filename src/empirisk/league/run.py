@@ -47,6 +47,7 @@ def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
         tell("understood", found)
         tell("deciding", metric)
         budget = TimeBudget(request.seconds, begin, work, len(found.test), judge.scoring(found.classes))
+        budget.written = paths is not None
         budget.pace = pace_now() if budget.limited else 1.0
         journal = _journal(paths, found, *request.deciding, metric.name)
         if journal.done:
