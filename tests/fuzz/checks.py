@@ -52,7 +52,7 @@ LEARNS_FROM_ROWS = (er.maps.Nystrom, StandardScaler, er.ContrastiveMetric, er.La
 #: those of convex problems: rounding may send them elsewhere, so what is compared is where they begin.
 Essence = Callable[[Any, float, float], tuple[Any, float]]
 ESSENCES: dict[type, Essence] = {
-    er.Hierarchical: lambda its, squares, weight: (its.linkage_[:, 2].sum(), weight * np.sqrt(squares)),
+    er.Hierarchical: lambda its, squares, weight: (its.linkage_[:, 2].sum(), _lost_in_heights(its, squares, weight)),
     er.KMeans: lambda its, squares, weight: (its.inertia_, weight * squares),
     # Rows that stand twice have as many directions more, without variance, where all are asked for.
     er.PCA: lambda its, squares, weight: ([*its.explained_variance_, *NO_VARIANCE][: len(NO_VARIANCE)], squares),
@@ -107,6 +107,13 @@ def _waves(machine: Any) -> bool:
 def _lost_in_floor(machine: Any) -> float:
     """How much of a log-density is rounding: variances as small as the floor have that many digits fewer."""
     return 1.0 + machine.n_features_in_ / max(machine.reg_covar, 1e-14)
+
+
+def _lost_in_heights(machine: Any, squares: float, weight: float) -> float:
+    """What heights lose where their squares are differences of such squares: the more, the lower they are."""
+    heights = machine.linkage_[:, 2]
+    heavy = weight if machine.linkage == "ward" else 1.0  # whose heights grow with the weights
+    return float(weight * np.sqrt(squares) + heavy * np.sum(squares / heights[heights > 0]))
 
 
 def _has(machine: Any, name: str, none: Any = None, among: tuple[type, ...] = (object,)) -> bool:
@@ -408,7 +415,20 @@ def _learns_from_rows(case: Case) -> bool:
     """Whether the answer depends on how often, and where, the rows stand."""
     features = case.machine.get_params().get("features")
     known = any(holds(case.machine) for _, holds in NO_FUNCTION_OF_ROWS)
-    return isinstance(features, LEARNS_FROM_ROWS) or known or _begins_anywhere(case)
+    return isinstance(features, LEARNS_FROM_ROWS) or known or _begins_anywhere(case) or _links_means(case)
+
+
+def _links_means(case: Case) -> bool:
+    """Whether the rounding of the means of cells, which are sums of rows, decides between equal distances."""
+    if not isinstance(case.machine, er.Hierarchical) or case.machine.cells is None:
+        return False
+    return _distances_tie(np.unique(data.plain(case.X).astype(float), axis=0))
+
+
+def _distances_tie(X: np.ndarray) -> bool:
+    """Whether a row is as far from two others."""
+    distances = np.sort(np.sum((X[:, None] - X) ** 2, axis=2), axis=1)
+    return bool(np.any(np.diff(distances, axis=1) <= CLOSE * distances[:, 1:]))
 
 
 def _begins_anywhere(case: Case) -> bool:
@@ -427,9 +447,7 @@ def _begins_anywhere(case: Case) -> bool:
         values = np.linalg.svd((X - share @ X) * np.sqrt(share)[:, None], compute_uv=False)
         if count < len(values) and values[count - 1] - values[count] <= CLOSE * values[0]:
             return True
-    distances = np.sort(np.sum((X[:, None] - X) ** 2, axis=2), axis=1)
-    tied = np.any(np.diff(distances, axis=1) <= CLOSE * distances[:, 1:])
-    return isinstance(case.machine, er.LargeMarginMetric) and bool(tied)
+    return isinstance(case.machine, er.LargeMarginMetric) and _distances_tie(X)
 
 
 def _decided(case: Case, outcome: Outcome) -> Any:

@@ -117,6 +117,21 @@ def test_starts_of_metrics_and_votes_that_rounding_decides_are_told():
     assert checks._decided(clear, checks.fit(clear)).all()
 
 
+def test_distances_that_rounding_decides_are_told():
+    """Means of cells at the corners of a square, and heights that are differences of far larger squares."""
+    random = np.random.default_rng(0)
+    corners, plain = random.integers(0, 2, (20, 2)).astype(float), random.normal(size=(20, 2))
+    cells = er.Hierarchical(cells=4, random_state=0)
+    assert checks._learns_from_rows(cases.Case(0, cells, corners, np.zeros(20), None, ""))
+    assert not checks._learns_from_rows(cases.Case(0, cells, plain, np.zeros(20), None, ""))
+    assert not checks._learns_from_rows(cases.Case(0, er.Hierarchical(), corners, np.zeros(20), None, ""))
+    case = cases.Case(0, er.Hierarchical(features=er.kernels.Linear()), 1e5 + plain, np.zeros(20), None, "")
+    near, far = (checks.fit(case, X=case.X + shift) for shift in (0.3, 0.3 * plain))
+    one = checks.fit(case)
+    assert not list(checks._objective_is_that_of(case, one, near, "format"))
+    assert list(checks._objective_is_that_of(case, one, far, "format"))
+
+
 def test_scores_of_classes_that_weigh_the_same_are_compared_up_to_rounding():
     """Sixteen rows of each class, some of them twice: steps cancel, and what is left of them has no digit."""
     loss, y, times = (

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, TooLarge, Unsuitable
-from empirisk.scale.disk import Disk
+from empirisk.scale.disk import Disk, Folder
 from empirisk.trees.binned.together import TeamGrower
 
 random = np.random.default_rng(0)
@@ -298,21 +298,51 @@ def test_learn_takes_a_sample_of_a_table_that_is_larger_than_memory(folder):
     assert whole.train_rows == int(0.8 * ROWS)
 
 
+def test_a_mapped_file_is_deleted_with_its_array():
+    folder = Folder()
+    room = folder.mapped(100, "It")
+    part = room[10:]
+    part[:] = 7
+    del room
+    (file,) = folder.path.iterdir()
+    assert file.read_bytes() == bytes(10) + b"\7" * 90
+    del part
+    assert not file.exists()
+    with pytest.raises(TooLarge, match=r"It needs 1000000\.0 GB of disk"):
+        folder.mapped(10**15, "It")
+
+
+def bins_in_files(monkeypatch):
+    """The files of bins that are made from now on."""
+    made, mapped = [], Folder.mapped
+
+    def note(folder, size, what):
+        room = mapped(folder, size, what)
+        made.append(folder.path / str(folder._number))
+        return room
+
+    monkeypatch.setattr(Folder, "mapped", note)
+    return made
+
+
 @pytest.mark.parametrize(
     "machine", [er.BoostingClassifier(n_estimators=5), er.BoostingRegressor(n_estimators=5)], ids=repr
 )
-def test_boosted_trees_are_those_of_memory(tmp_path, machine):
+def test_boosted_trees_are_those_of_memory(tmp_path, monkeypatch, machine):
     rows = random.normal(size=(140_000, 3))
     assert TeamGrower.shares(*rows.shape) > 1  # else they are kept in memory
     y = (rows[:, 0] + random.normal(size=len(rows)) > 0).astype(int)
     pl.DataFrame(rows, schema=["a", "b", "c"]).with_columns(y=y).write_parquet(tmp_path / "rows.parquet")
     expected = machine.fit(pl.DataFrame(rows, schema=["a", "b", "c"]), y).packed_
     table = er.scan(tmp_path / "rows.parquet", target="y")
-    with er.config(memory="12MB"):  # the bins fit
-        machine.fit(table)
-        answers = np.asarray(machine.predict(table))
-    for name, values in expected.items():
-        np.testing.assert_array_equal(machine.packed_[name], values)
+    made = bins_in_files(monkeypatch)
+    for memory, files in (("12MB", 0), ("9.4MB", 2)):  # the bins fit; they are in files, by row and by column
+        with er.config(memory=memory):
+            machine.fit(table)
+            answers = np.asarray(machine.predict(table))
+        assert len(made) == files
+        for name, values in expected.items():
+            np.testing.assert_array_equal(machine.packed_[name], values)
     with er.config(memory="4MB"):  # they stay in files, and leaves are summed in another order
         machine.fit(table)
     for name, values in expected.items():
@@ -322,7 +352,7 @@ def test_boosted_trees_are_those_of_memory(tmp_path, machine):
 
 
 @pytest.mark.parametrize("machine", [er.ForestClassifier(5, random_state=0), er.ForestRegressor(5, random_state=0)])
-def test_forests_are_those_of_memory(tmp_path, machine):
+def test_forests_are_those_of_memory(tmp_path, monkeypatch, machine):
     """Where the rows do not fit their bins do: the same trees, judged on the same rows outside their samples."""
     rows = np.tile(X, 5).round(1) + random.normal(size=(ROWS, 20)).round(2)
     rows[::7, 3] = 0.0
@@ -337,10 +367,17 @@ def test_forests_are_those_of_memory(tmp_path, machine):
         answers = np.asarray(machine.predict(table))
     found, rises = machine.packed_, machine.oob_importances_
     kept = WEIGHTS > 0
-    expected = machine.fit(frame.filter(kept), y[kept], sample_weight=WEIGHTS[kept])
+    expected = clone(machine).fit(frame.filter(kept), y[kept], sample_weight=WEIGHTS[kept])
     for key, values in expected.packed_.items():
         np.testing.assert_array_equal(found[key], values)
     np.testing.assert_array_equal(rises, expected.oob_importances_)
     np.testing.assert_array_equal(answers, expected.predict(frame))
-    with er.config(memory="500KB"), pytest.raises(TooLarge, match=r"bins of \d+ rows .* use boosting"):
+    made = bins_in_files(monkeypatch)
+    with er.config(memory="700KB", threads=1):  # nor do the bins, which are in a file
+        machine.fit(table)
+    for key, values in expected.packed_.items():
+        np.testing.assert_array_equal(machine.packed_[key], values)
+    np.testing.assert_array_equal(machine.oob_importances_, expected.oob_importances_)
+    assert len(made) == 1
+    with er.config(memory="500KB"), pytest.raises(TooLarge, match=r"rows beside their bins .* use boosting"):
         machine.fit(table)

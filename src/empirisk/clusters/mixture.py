@@ -27,6 +27,7 @@ from empirisk.clusters.density import (
     lower_quantile,
     wrong_covariance,
 )
+from empirisk.clusters.device_moments import moments_of
 from empirisk.clusters.expectation import ColumnMoments, Mixture, Moments
 from empirisk.clusters.lloyd import TooFew, draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
@@ -200,7 +201,8 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
             raise TooFew(self.n_components, len(rows), "n_components")
         design = DenseDesign(np.ascontiguousarray(rows))
         order = stable_order(keys(design))
-        moments = Moments(design.rows(order).X, weights[order], self.covariance_type, self.reg_covar)
+        form = self.covariance_type, self.reg_covar
+        moments = moments_of(design.rows(order).X, weights[order], *form, self.n_components)
         if last is not None and last.means.shape[1] != rows.shape[1]:
             last = None
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 and last is None else 1

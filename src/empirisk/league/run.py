@@ -47,6 +47,7 @@ def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
         tell("understood", found)
         tell("deciding", metric)
         budget = TimeBudget(request.seconds, begin, work, len(found.test), judge.scoring(found.classes))
+        budget.written = paths is not None
         budget.pace = pace_now() if budget.limited else 1.0
         journal = _journal(paths, found, *request.deciding, metric.name)
         if journal.done:
@@ -68,7 +69,7 @@ def _whole(contest: Contest, paths: dict[str, Path] | None, tell: Tell) -> Learn
         tell("stopped", contest.schedule.ended)
     if contest.interrupts.requested() and not any(one.eligible for one in results):
         raise KeyboardInterrupt
-    best = winner(results)
+    best = winner(results, contest.request.prefer)
     tell("chosen", best)
     learned = finish(contest, results, best)
     tell("doing", "drawing and writing")

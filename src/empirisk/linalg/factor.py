@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
@@ -53,6 +54,21 @@ class Cholesky:
         """The solution of matrix x = right."""
         scale = self._scale if right.ndim == 1 else self._scale[:, None]
         return scale * solved(self._factor, scale * right)
+
+
+def by_rank(matrix: Array) -> tuple[Array, NDArray[np.intp], Array]:
+    """As many rows U as a semidefinite matrix has rank, the order of its columns in them, and the sizes s of these.
+
+    The matrix is s (U' U) s in that order: a pivoted Cholesky factor, of a matrix scaled to unit diagonal.
+
+    >>> rows, order, sizes = by_rank(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    >>> rows, order, sizes
+    (array([[1., 1.]]), array([0, 1]), array([2., 1.]))
+    """
+    diagonal = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    sizes = np.where(diagonal > 0, diagonal, 1.0)
+    factor, pivots, rank, _ = lapack.dpstrf(matrix / sizes / sizes[:, None])
+    return np.triu(factor)[:rank], pivots.astype(np.intp) - 1, sizes
 
 
 def lower(matrix: Array) -> tuple[Array, bool]:

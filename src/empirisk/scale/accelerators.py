@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from empirisk.errors import EmpiriskError, MissingValues
-from empirisk.scale import device_design, device_features, device_nearest
+from empirisk.scale import device_design, device_features, device_mixtures, device_nearest
 from empirisk.scale.devices import Device, default_platform, find
 
 
@@ -24,6 +24,7 @@ class Accelerator(Device):
     inverse_root = device_features.inverse_root
     assignment = device_nearest.assignment
     nearest_lists = device_nearest.nearest_lists
+    expectation = device_mixtures.expectation
 
 
 def chosen(wanted: str) -> Accelerator | None:

@@ -48,6 +48,14 @@ class Folder:
             self._number += 1
             return BlockFile(self, self.path / str(self._number))
 
+    def mapped(self, size: int, what: str) -> NDArray[np.uint8]:
+        """Bytes in a file, as an array of which the system keeps in memory what there is room for."""
+        self.require(size, what)
+        file = self.new_file()
+        room = np.memmap(file.path, np.uint8, "w+", shape=(size,))
+        finalize(room._mmap, lambda _: None, file)  # type: ignore[attr-defined]  # which is deleted after it
+        return np.asarray(room)
+
     def require(self, size: int, what: str) -> None:
         """Raise where so many bytes would not fit on the disk."""
         free = shutil.disk_usage(self.path).free

@@ -272,6 +272,11 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         """What a row in files takes in memory: its bins twice, gradient, curvature, score, target, weight, buffers."""
         return 2 * width + 64
 
+    def bytes_beside_bins(self, width: int) -> int:
+        """The same where the bins are in a file: those of the columns of a round are copied where these are few."""
+        drawn = count_features(self.max_features, width)
+        return self.bytes_of_row(0) + (drawn if drawn < width else 0)
+
     def learns_from_bins(self, rows: int, width: int) -> bool:
         """Whether the bins of rows in files are enough."""
         if TeamGrower.shares(rows, width) <= 1:

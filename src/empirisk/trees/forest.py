@@ -122,6 +122,10 @@ class Forest(ForestParameters, PackedTrees, ListOfMembers, Members, CallbackSupp
         """What a row in files takes in memory: its bins, its group, its answers, and its draws for each thread."""
         return width + 96 + 64 * workers()
 
+    def bytes_beside_bins(self, width: int) -> int:
+        """The same where the bins are in a file."""
+        return self.bytes_of_row(0)
+
     def learns_from_bins(self, rows: int, width: int) -> bool:
         """Whether the bins of rows in files are enough."""
         return True

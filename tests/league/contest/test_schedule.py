@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from empirisk.league.contest.budget import COMPILED_ELSEWHERE, OVER, SLOW, TimeBudget
-from empirisk.league.contest.schedule import FEWEST, FIRST_ROWS, Schedule
+from empirisk.league.contest.schedule import CANNOT_WIN, FEWEST, FIRST_ROWS, Schedule
 from empirisk.league.records import CandidateResult, FoldResult, winner
 
 
@@ -284,6 +284,19 @@ def test_settings_around_the_best_are_tried_where_time_is_left():
     done = Simulation(FIVE, rows=8000, limit=10_000.0).run()
     assert done.results["forest"].machine.number == 9
     assert {one.state for one in done.results.values()} == {"done"}
+
+
+def test_who_cannot_win_any_more_leaves_its_time_to_the_others():
+    """Under a limit: it stops after a fold, and plays the others when all else is done."""
+    kinds = [BASELINE, Kind("good", 0.9, 0.5, 1), Kind("near", 0.85, 0.5), Kind("far", 0.5, 0.5)]
+    done = Simulation(kinds, rows=1000, limit=1000.0).run()
+    heard = {one.name: one.remark for one in done.heard if one.state == "tried" and len(one.scores)}
+    assert heard["far"] == CANNOT_WIN
+    assert heard.get("near") != CANNOT_WIN
+    assert {one.name: one.state for one in done.results.values()}["far"] == "done"
+    order = [(one.result.name, one.setting.number, one.fold) for one in done.plays]
+    assert order.index(("near", 0, 4)) < order.index(("far", 0, 1))
+    assert order.index(("good", 9, 4)) < order.index(("far", 0, 1))
 
 
 def test_a_candidate_that_fails_or_cannot_run_is_out_and_the_others_play_on():

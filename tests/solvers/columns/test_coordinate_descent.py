@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 import empirisk as er
 from empirisk import losses, penalties
 from empirisk.certificate import verify
-from empirisk.linalg import chosen_columns
+from empirisk.linalg import chosen_columns, factor
 from empirisk.linalg.design import design_of
 from empirisk.problem import Point, Problem
 from empirisk.settings import config
 from empirisk.solvers.base import Watch
-from empirisk.solvers.columns import coordinate_descent, working_set
+from empirisk.solvers.columns import coordinate_descent, quadratic, working_set
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
 from empirisk.solvers.columns.quadratic import Quadratic
 from empirisk.solvers.columns.working_set import NEAR_SHARE, Screening
@@ -406,3 +406,28 @@ def test_columns_that_depend_on_each_other_do_not_hold_it_up():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y)
     assert machine.n_iter_ <= 30
+
+
+def test_steps_that_halve_nothing_end_a_round():
+    """Columns that digits do not tell apart: every model is left far from its minimum, and so is every step."""
+    X = 1e5 + np.random.default_rng(0).normal(size=(8, 5))
+    design = design_of(er.maps.Polynomial(3).fit_transform(X))
+    y = np.where(np.random.default_rng(0).random(8) < 0.5, 1.0, -1.0)
+    problem = Problem(losses.Logistic(), penalties.ElasticNet(), 1.0, design, y, np.ones(8), False)
+    _, watch = solve(problem, tol=1e-10)
+    assert watch.status == Ending.STALLED
+    assert watch.iterations < 300
+
+
+def test_dependent_columns_cost_their_rank(monkeypatch):
+    """The solution is that with a ridge, and nothing larger than the rank is factored once this is known."""
+    monkeypatch.setattr(quadratic, "RIDGE", 1e-6)  # with which a dense solution has digits
+    random, orders, lower = np.random.default_rng(0), [], factor.lower
+    rows = random.normal(size=(3, 40))
+    square, right = rows.T @ rows, random.normal(size=40)
+    sizes = square.diagonal()
+    monkeypatch.setattr(factor, "lower", lambda matrix: orders.append(len(matrix)) or lower(matrix))
+    found = quadratic._solve(square, right)
+    ridged = np.linalg.solve(square + np.diag(quadratic.RIDGE * sizes), right)
+    np.testing.assert_allclose(found, ridged, rtol=1e-6)
+    assert max(orders) <= 3

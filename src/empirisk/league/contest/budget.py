@@ -57,6 +57,8 @@ class TimeBudget:
         Rows of the test.
     scoring : float
         Processor seconds that the scores of one of them take, with their intervals.
+    written : bool
+        Whether there are pictures to be drawn and files to be written at its end.
     now, worked : callable
         The seconds that have passed, and the processor seconds used, since any moment in the past.
 
@@ -82,6 +84,7 @@ class TimeBudget:
     learned: bool = False
     opened: float = np.nan
     pace: float = 1.0
+    written: bool = True
     now: Callable[[], float] = field(default_factory=lambda: time.perf_counter)
     worked: Callable[[], float] = field(default_factory=lambda: time.process_time)
 
@@ -103,7 +106,8 @@ class TimeBudget:
     @property
     def writing(self) -> float:
         """Seconds kept for pictures and files."""
-        return max(self.files, min(WRITING_SECONDS * self.slowness, MAX_WRITING_SHARE * self.limit))
+        seconds = min(WRITING_SECONDS * self.slowness, MAX_WRITING_SHARE * self.limit)
+        return max(self.files, seconds if self.written else 0.0)
 
     @property
     def telling(self) -> float:

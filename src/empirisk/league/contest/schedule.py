@@ -32,11 +32,15 @@ WORTHWHILE = 1.5
 FEWEST = 3
 #: Candidates that vote at the most.
 VOTERS = 6
+#: Who is behind the best by this share of what that gains over the simplest cannot win any more, nor help in a vote.
+HOPELESS = 0.15
 #: Validation rows that tell the settings of one machine apart.
 TELLING_ROWS = 1000
 #: Why there is no vote.
 NO_VOTE = "it needs two of the best that give numbers, or probabilities"
 BEST_ALONE = "the best alone is better than any mean"
+#: Why not all folds were played.
+CANNOT_WIN = "it cannot win any more"
 
 
 class Folds(Protocol):
@@ -226,6 +230,8 @@ class Schedule:
         self._rest_of_turn: Callable[[], Iterator[Play]] = lambda: iter(())
         self._after_turn: Callable[[], Iterator[Play]] = lambda: iter(())
         self._late: list[tuple[CandidateResult, list[Any]]] = []
+        self._behind: list[tuple[CandidateResult, list[Any]]] = []
+        self._all_is_played = False
         self._finalists: dict[str, list[int]] = {}
         self._refined: dict[str, Any] = {}
         self._plays = self._contest()
@@ -286,6 +292,12 @@ class Schedule:
         yield from self._vote(self.folds)
         if self._budget.limited:
             yield from self._refine(self.folds)
+        self._all_is_played, behind = True, self._behind
+        for result, settings in behind:
+            self._begin_turn(0)
+            yield from self._turn(result, settings, self.folds)
+        if behind:
+            yield from self._vote(self.folds)
 
     def _parts(self) -> Iterator[Folds]:
         """Ever more rows of the first fold, all of them at last; nothing where there is no limit of time."""
@@ -375,8 +387,30 @@ class Schedule:
                     result = self._current = told if folds is self.folds or told.mean >= result.mean else result
             self._announce(result)
             playing = self._best_settings(tables)
+            if fold + 1 < len(folds) and self._hopeless(result):
+                self._announce(replace(result, state="tried", remark=CANNOT_WIN))
+                self._behind.append((result, settings))
+                return playing
         self._announce(replace(result, state="done" if folds is self.folds else "tried"))
         return playing
+
+    def _hopeless(self, result: CandidateResult) -> bool:
+        """Whether, under a limit of time, a candidate is too far behind the best on the folds that both have played."""
+        simplest = self.results.get(self._candidates[0].name)
+        known = [one for one in self.results.values() if len(one.scores) > len(result.scores)]
+        best = max(known, key=lambda one: one.mean, default=result)
+        if (
+            self._all_is_played
+            or not self._budget.limited
+            or simplest is None
+            or not result.place
+            or best.rows != result.rows
+        ):
+            return False
+        common = len(result.scores)
+        behind = replace(best, scores=best.scores[:common] - result.scores)
+        beyond = 2 * behind.error if common > 1 else 0.0
+        return behind.mean > max(HOPELESS * (best.mean - simplest.mean), beyond)
 
     def _left_of(
         self,

@@ -24,6 +24,9 @@ STALL_CHECKS = 3
 #: Rounds that add no column and halve neither the gap nor the objective, after which the solver reports a stall; fewer
 #: for a quadratic loss, whose model each of them solves whole.
 FRUITLESS, FRUITLESS_EXACT = 30, 10
+#: The same for steps of one round, which halve neither what they promise nor the objective; shortened ones come to that
+#: only after some dozens.
+FRUITLESS_STEPS = 100
 #: Parts of the problem that must be the same objects for a run to go on at another C (warm start with its Gram matrix).
 SAME = ("loss", "penalty", "design", "y", "weights", "intercept")
 #: A sum of slopes below this share of their absolute sum counts as zero.
@@ -209,11 +212,12 @@ class CoordinateDescentRun:
         return last.correlations + stretch * (last.correlations - before.correlations)
 
     def _descend(self, new: Chosen, goal: float, watch: Watch) -> bool:
-        """Minimise on the working sets until the predicted decrease is below the goal; True if the watch says stop."""
+        """Minimise on the working sets until the predicted decrease is below the goal; True if all is to end there."""
         state = self._state
         idle = (state.w == 0) & (np.abs(self._screening.values) < RELEASE_SHARE * state.l1)
         shares = self._distribute(new, idle)
         self._correlated = False
+        halved, since = (np.inf, np.inf), 0
         while True:
             promised = 0.0
             for steps, share in zip(self._sets, shares, strict=True):
@@ -228,6 +232,11 @@ class CoordinateDescentRun:
             self._promised = promised
             if exact or next_promise <= goal:
                 return False
+            if promised < 0.5 * halved[0] or state.value < 0.5 * halved[1]:
+                halved, since = (promised, state.value), 0
+            elif (since := since + 1) == FRUITLESS_STEPS:
+                watch.status = Ending.STALLED
+                return True
             shares = [new[:0]] * len(self._sets)
             idle[:] = False
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.factor import Array, Cholesky, lower, solved
+from empirisk.linalg.factor import Array, Cholesky, by_rank, lower, solved
 
 Support = NDArray[np.intp]
 #: Rounds of sweeps and solutions; two or three are usual.
@@ -17,6 +17,8 @@ FRUITLESS = 5
 SWEPT = 1 << 28
 #: Pivots below this share of the diagonal mean dependent columns.
 DEPENDENT = 1e-13
+#: The least curvature of dependent columns of size one.
+RIDGE = 1e-13
 #: How many weights, times the square of their number, may be dropped in turn before sweeps are better: all of a few
 #: dozen, since sweeps would bring back every one of those that nearly equal columns share.
 DROPS = 400_000
@@ -136,8 +138,25 @@ def _solve(square: Array, right: Array) -> Array:
     """The solution of square x = right; with a small ridge where columns depend on each other."""
     factor, failed = lower(square)
     if failed or not np.all(factor.diagonal() ** 2 > DEPENDENT * square.diagonal()):
-        return Cholesky(square).solve(right)
+        return _of_dependent(square, right)
     return solved(factor, right)
+
+
+def _of_dependent(square: Array, right: Array) -> Array:
+    """The solution with a ridge of `RIDGE`, relative to the diagonal, at the cost of the rank of the square.
+
+    Off the span of the columns there is no other curvature: what the right side has there gives a long way, to the
+    weights that change their sign first.
+    """
+    rows, order, sizes = by_rank(square)
+    scaled = (right / sizes)[order]
+    span, root = np.linalg.qr(rows.T)
+    inside = span.T @ scaled
+    inner = root @ root.T
+    inner.flat[:: len(inner) + 1] += RIDGE
+    step = np.empty_like(right)
+    step[order] = span @ Cholesky(inner, definite=True).solve(inside) + (scaled - span @ inside) / RIDGE
+    return step / sizes
 
 
 @plain_loop

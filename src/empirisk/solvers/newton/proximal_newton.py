@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, LocalTerms
-from empirisk.linalg.factor import Cholesky
+from empirisk.linalg.factor import Cholesky, by_rank
 from empirisk.linalg.rowspace import RowVector
 from empirisk.losses.base import Loss
 from empirisk.losses.regression import Squared
@@ -134,14 +134,10 @@ class ProximalDirection:
 def _as_least_squares(matrix: Array, gradient: Array) -> tuple[Array, Array]:
     """A and q with  d'(matrix)d / 2 + gradient'd = |A d + q|^2 / 2 + constant:  as many rows as the matrix has rank.
 
-    A is a pivoted Cholesky factor of the matrix, scaled to unit diagonal. What dependent columns show of the gradient
-    beyond rounding gets the least curvature that steps need to be finite.
+    What dependent columns show of the gradient beyond rounding gets the least curvature that steps need to be finite.
     """
-    diagonal = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
-    sizes = np.where(diagonal > 0, diagonal, 1.0)
-    factor, pivots, rank, _ = lapack.dpstrf(matrix / sizes / sizes[:, None])
-    order = pivots - 1
-    upper, slopes = np.triu(factor)[:rank], (gradient / sizes)[order]
+    upper, order, sizes = by_rank(matrix)
+    rank, slopes = len(upper), (gradient / sizes)[order]
     q = solve_triangular(upper[:, :rank], slopes[:rank], trans="T")
     missed = slopes - upper.T @ q
     extra = rank + np.flatnonzero(np.abs(missed[rank:]) > LOST * np.abs(slopes).max())

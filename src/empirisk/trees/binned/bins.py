@@ -1,5 +1,6 @@
 """Bins: each column cut into at most 255 intervals or categories, each value stored as one byte."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,10 +156,15 @@ class BinValues:
         return self._values[columns, self._codes[columns, rows]]
 
 
-def aligned(rows: int, width: int) -> Codes:
+def new_bytes(size: int) -> Codes:
+    """Room for so many bytes in memory."""
+    return np.empty(size, dtype=np.uint8)
+
+
+def aligned(rows: int, width: int, room_for: Callable[[int], Codes] = new_bytes) -> Codes:
     """Room for rows of so many bins, perhaps of more: none lies in more lines of memory than it must."""
     stride = -(-width // LINE) * LINE if width > LINE else 1 << (width - 1).bit_length()
-    room = np.empty(rows * stride + LINE, dtype=np.uint8)
+    room = room_for(rows * stride + LINE)
     start = -room.ctypes.data % LINE
     return room[start : start + rows * stride].reshape(rows, stride)
 

@@ -1,0 +1,37 @@
+"""The rounds of mixtures with the sums over the rows made on a device, in float64 as on the processor."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from empirisk.clusters.dense_rows import Array
+from empirisk.clusters.expectation import Mixture, Moments
+from empirisk.linalg.accelerator import accelerator
+
+
+class DeviceMoments(Moments):
+    """The rows, of which a device makes the sums; all else is made in memory.
+
+    Parameters
+    ----------
+    moments : Moments
+        The rows in memory.
+    there : Expectation
+        The same on the device.
+    """
+
+    def __init__(self, moments: Moments, there: Any):
+        vars(self).update(vars(moments))
+        self._there = there
+
+    def _expected(self, mixture: Mixture) -> tuple[float, Array]:
+        likelihood, sums = self._there.sums(self._terms(mixture))
+        return likelihood / float(self._total), sums
+
+
+def moments_of(X: NDArray, weights: Array, covariance_type: str, floor: float, components: int) -> Moments:
+    """The rows of a fit: on the device in force, if there is one that holds them."""
+    moments = Moments(X, weights, covariance_type, floor)
+    device = accelerator(float(len(X) * components * moments._pairs.shape[1]))
+    there = None if device is None else device.expectation(moments.X - moments._shift, weights, moments._pairs)
+    return moments if there is None else DeviceMoments(moments, there)

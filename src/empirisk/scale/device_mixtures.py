@@ -1,0 +1,83 @@
+"""Expectations of mixtures on a device: the rows stay there in float64, and sums over them come to memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+
+from empirisk.linalg.blocks import Array
+from empirisk.scale.devices import Device, as_numpy, compiled
+from empirisk.stop import check_stop
+
+#: Blocks of rows that one call goes through, between two looks at whether to stop.
+BLOCKS = 16
+#: Shares below exp(-40) are lost in the rounding of a sum of shares: as on the processor, they are zero.
+NEGLIGIBLE = -40.0
+
+
+class Expectation:
+    """Rows of a mixture on a device.
+
+    Parameters
+    ----------
+    device : Device
+        Where they are.
+    X, weights : arrays
+        The rows around some centre, and their weights.
+    pairs : array, 2 x products
+        Which entries of (x, 1) are multiplied.
+    """
+
+    def __init__(self, device: Device, X: Array, weights: Array, pairs: NDArray[np.intp]):
+        self._device = device
+        self._height = max(1, device.height * device.width // pairs.shape[1])
+        self._blocks = min(BLOCKS, -(-len(X) // self._height))
+        spare = -len(X) % (self._height * self._blocks)  # rows without weight
+        with device.computing():
+            self._rows = jnp.pad(device.put(X), ((0, spare), (0, 0)))
+            self._weights = jnp.pad(device.put(weights), (0, spare))
+            self._pairs = device.put(pairs, np.int64)
+
+    def sums(self, terms: Array) -> tuple[float, Array]:
+        """The weighted log-likelihood, and the sums of the products weighed among the components, k x products.
+
+        ``terms`` turns the products into log w_k + log p_k.
+        """
+        with self._device.computing():
+            there = self._device.put(terms)
+            total = jnp.zeros(()), jnp.zeros(terms.shape)
+            for start in range(0, len(self._rows), self._height * self._blocks):
+                check_stop()
+                data = self._rows, self._weights, self._pairs
+                total = _added(total, data, start, there, self._height, self._blocks)
+                total[0].block_until_ready()
+            return float(total[0]), as_numpy(total[1])
+
+
+def expectation(device: Device, X: Array, weights: Array, pairs: NDArray[np.intp]) -> Expectation | None:
+    """The rows on a device; None where they, and what is made of them, would take more than half of it."""
+    return None if 16 * X.size > device.memory else Expectation(device, X, weights, pairs)
+
+
+@partial(compiled, static_argnames=("height", "blocks"))
+def _added(total: tuple, data: tuple, start: Any, terms: jax.Array, height: int, blocks: int) -> tuple:
+    rows, weights, (left, right) = data
+
+    def add(number: Any, total: tuple) -> tuple:
+        X, w = (lax.dynamic_slice_in_dim(each, start + number * height, height) for each in (rows, weights))
+        entries = jnp.concatenate([X, jnp.ones((height, 1))], axis=1)
+        products = entries[:, left] * entries[:, right]
+        levels = products @ terms.T
+        top = levels.max(axis=1, keepdims=True)
+        shares = jnp.where(levels - top > NEGLIGIBLE, jnp.exp(levels - top), 0.0)
+        whole = shares.sum(axis=1)
+        likelihood, sums = total
+        return likelihood + w @ (top[:, 0] + jnp.log(whole)), sums + (shares * (w / whole)[:, None]).T @ products
+
+    return lax.fori_loop(0, blocks, add, total)
