@@ -165,6 +165,13 @@ def test_a_machine_with_parameters_of_its_own_has_those_of_its_bases_too():
     assert "positive" in [name for names, _, _ in written(er.Ridge)[0]["Parameters"] for name in names]
 
 
+def test_every_public_name_is_two_clicks_away(tmp_path):
+    """The head of every page leads to the reference, and its first page to every name."""
+    reference.write(tmp_path)
+    listed = set((tmp_path / "reference" / "index.rst").read_text(encoding="utf-8").split())
+    assert {name for _, names in reference.pages().values() for name in names} <= listed
+
+
 def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<p id="here"></p><a href="#here">1</a><a href="b.html#there">2</a><a href="c.html">3</a><a href="https://x.y">4</a>'

@@ -41,7 +41,7 @@ def learn(request: Request) -> Learned:
 
     The test part is held out first. On the rest, kinds of machines, and a vote of the best, compete on the same folds,
     with all that is learned from data learned inside the folds; the simplest machine that is not worse than the best by
-    more than one standard error of their difference is refitted and tested once.
+    more than one standard error of their difference is refitted and tested once (``prefer="best"``: the best).
 
     Parameters
     ----------
@@ -80,6 +80,9 @@ def learn(request: Request) -> Learned:
         Writes ``<out>.model`` and ``<out>.report.html``; run again after it was killed, it goes on where it was.
     test_file : path or frame, optional
         Rows to test on, instead of a share of the table.
+    prefer : {"simple", "best"}
+        Whether the simplest machine that is as good as the best, but for chance, is chosen, or the best; ``price`` of
+        the result tells what that costs on the folds.
     refit : bool
         Whether the final model learns from all rows, those of the test too. The scores are those of the one tested.
     force : bool

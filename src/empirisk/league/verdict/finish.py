@@ -108,6 +108,8 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
         plan=found,
         errors=errors,
         backtest=ahead,
+        more_time=contest.more_time,
+        prefer=contest.request.prefer,
     )
 
 
