@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec
 
+from empirisk.errors import UnknownParameter, did_you_mean, listed
 from empirisk.league.jobs import Job
 from empirisk.league.request import Request
 from empirisk.league.result import Learned
@@ -20,9 +21,14 @@ def _with_options_of(
     def decorate(function: Callable[[Request], Learned]) -> Callable[Options, Learned]:
         @wraps(function)
         def call(*args: Options.args, **options: Options.kwargs) -> Learned:
+            unknown = [name for name in options if name not in known]
+            if unknown:
+                hint = did_you_mean(unknown[0], known, f"choose from {listed(known)}.")
+                raise UnknownParameter(f"learn has no option {unknown[0]!r}; {hint}")
             return function(request(*args, **options))
 
         signature: Any = inspect.signature(request).replace(return_annotation=Learned)
+        known = list(signature.parameters)
         vars(call)["__signature__"] = signature
         return call
 

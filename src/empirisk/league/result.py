@@ -277,7 +277,7 @@ class Learned:
         labels, counts = np.unique(self.plan.y[self.plan.train], return_counts=True)
         usual = labels[counts.argmax()]  # of the rows that it learned from, as whoever guesses would
         return (
-            f"names the right {self.target} in {percent(hits, 1)} of cases; always guessing {str(usual)!r}, the most "
+            f"is right about {self.target} in {percent(hits, 1)} of cases; always guessing {str(usual)!r}, the most "
             f"frequent one, would be right in {percent(np.mean(self.test.truth == usual), 1)}."
         )
 
