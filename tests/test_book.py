@@ -77,8 +77,9 @@ def test_every_page_with_code_is_run_somewhere():
 
 
 def test_links_between_pages_lead_somewhere():
-    made = {"reference/command-line.md", "reference/index.md", "gallery/index.md", "course/index.rst"}
-    made |= {f"messages/{name}" for name in pages.messages()}
+    made = {"reference/command-line.md", "reference/index.md", "gallery/index.md"}
+    made |= {f"messages/{name}" for name in pages.messages()} | {"course/index.rst"}
+    made |= {f"course/{lesson.stem}.rst" for lesson in LESSONS}
     broken = []
     for page in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):

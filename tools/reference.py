@@ -21,18 +21,20 @@ PAGES = {
     "machines": (
         "Machines",
         "Classifier Regressor SVM SVR OneClassSVM LogisticRegression LeastSquares LeastSquaresClassifier Ridge Lasso "
-        "ElasticNet LeastAbsolute QuantileRegressor Perceptron NearestCentroid KNNClassifier KNNRegressor Parametric",
+        "ElasticNet LeastAbsolute QuantileRegressor Perceptron NearestCentroid KNNClassifier KNNRegressor Parametric "
+        "Network LearnedKernel",
     ),
     "ensembles": (
         "Trees and ensembles",
         "TreeClassifier TreeRegressor ForestClassifier ForestRegressor BoostingClassifier BoostingRegressor "
-        "BaggingClassifier BaggingRegressor AdaBoostClassifier VoteClassifier VoteRegressor",
+        "BaggingClassifier BaggingRegressor AdaBoostClassifier VoteClassifier VoteRegressor "
+        "AdditiveClassifier AdditiveRegressor",
     ),
     "unsupervised": (
         "Clusters, densities, projections",
         "KMeans Hierarchical GaussianMixture GaussianDensity PCA Dictionary ContrastiveMetric LargeMarginMetric",
     ),
-    "job": ("The whole job", "learn evaluate compare luck save load config"),
+    "job": ("The whole job", "learn evaluate compare luck score save load export scan config"),
 }
 #: Title of the page of each module that users reach as an attribute.
 MODULES = {

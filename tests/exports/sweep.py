@@ -82,6 +82,7 @@ def _classifier(random, columns, wide=False):
     slot, C, seed = _features(random, columns, wide), float(np.exp(random.uniform(-3, 3))), int(random.integers(100))
     trees = {"random_state": seed, "max_leaf_nodes": int(random.integers(2, 30))}
     few = {"n_estimators": int(random.integers(1, 9)), "random_state": seed}
+    few["splitter"] = str(random.choice(["best", "random"]))
     choices = [
         lambda: er.SVM(C=C, features=slot),
         lambda: er.LogisticRegression(C=C, features=slot),
@@ -110,6 +111,7 @@ def _classifier(random, columns, wide=False):
 def _regressor(random, columns, wide=False):
     slot, C, seed = _features(random, columns, wide), float(np.exp(random.uniform(-3, 3))), int(random.integers(100))
     few = {"n_estimators": int(random.integers(1, 9)), "random_state": seed}
+    few["splitter"] = str(random.choice(["best", "random"]))
     choices = [
         lambda: er.Ridge(C=C, features=slot),
         lambda: er.SVR(C=C, features=slot),
