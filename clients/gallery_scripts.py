@@ -29,7 +29,7 @@ SCRIPTS = {
 }
 #: Those that ask for what has another form here, and what they would write.
 OTHER_FORM = {
-    "plot_custom_kernel": "kernels are objects in features=, and a function is no kernel that anybody has checked",
+    "plot_custom_kernel": "SVM(features=f): the function stands in the slot, and is tested for being a kernel",
     "plot_huber_vs_ridge": "C=er.scales.from_ridge(alpha)",
     "plot_lasso_dense_vs_sparse_data": "C=er.scales.from_lasso(alpha, n)",
 }

@@ -57,6 +57,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_theme_options = {
     "show_nav_level": 1,
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -77,8 +77,9 @@ def test_every_page_with_code_is_run_somewhere():
 
 
 def test_links_between_pages_lead_somewhere():
-    made = {"reference/command-line.md", "reference/index.md", "gallery/index.md", "course/index.rst"}
-    made |= {f"messages/{name}" for name in pages.messages()}
+    made = {"reference/command-line.md", "reference/index.md", "gallery/index.md"}
+    made |= {f"messages/{name}" for name in pages.messages()} | {"course/index.rst"}
+    made |= {f"course/{lesson.stem}.rst" for lesson in LESSONS}
     broken = []
     for page in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
@@ -163,6 +164,13 @@ def test_a_machine_with_parameters_of_its_own_has_those_of_its_bases_too():
     assert set(names) == set(inspect.signature(er.SVR).parameters)
     assert "certificate_" in [name for names, _, _ in sections["Attributes"] for name in names]
     assert "positive" in [name for names, _, _ in written(er.Ridge)[0]["Parameters"] for name in names]
+
+
+def test_every_public_name_is_two_clicks_away(tmp_path):
+    """The head of every page leads to the reference, and its first page to every name."""
+    reference.write(tmp_path)
+    listed = set((tmp_path / "reference" / "index.rst").read_text(encoding="utf-8").split())
+    assert {name for _, names in reference.pages().values() for name in names} <= listed
 
 
 def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):

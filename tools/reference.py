@@ -21,18 +21,20 @@ PAGES = {
     "machines": (
         "Machines",
         "Classifier Regressor SVM SVR OneClassSVM LogisticRegression LeastSquares LeastSquaresClassifier Ridge Lasso "
-        "ElasticNet LeastAbsolute QuantileRegressor Perceptron NearestCentroid KNNClassifier KNNRegressor Parametric",
+        "ElasticNet LeastAbsolute QuantileRegressor Perceptron NearestCentroid KNNClassifier KNNRegressor Parametric "
+        "Network LearnedKernel",
     ),
     "ensembles": (
         "Trees and ensembles",
         "TreeClassifier TreeRegressor ForestClassifier ForestRegressor BoostingClassifier BoostingRegressor "
-        "BaggingClassifier BaggingRegressor AdaBoostClassifier VoteClassifier VoteRegressor",
+        "BaggingClassifier BaggingRegressor AdaBoostClassifier VoteClassifier VoteRegressor "
+        "AdditiveClassifier AdditiveRegressor",
     ),
     "unsupervised": (
         "Clusters, densities, projections",
         "KMeans Hierarchical GaussianMixture GaussianDensity PCA Dictionary ContrastiveMetric LargeMarginMetric",
     ),
-    "job": ("The whole job", "learn evaluate compare luck save load config"),
+    "job": ("The whole job", "learn evaluate compare luck score save load export scan config"),
 }
 #: Title of the page of each module that users reach as an attribute.
 MODULES = {
@@ -95,10 +97,15 @@ def write(docs: Path) -> None:
     folder = docs / "reference"
     folder.mkdir(exist_ok=True)
     contents = "\n   ".join([*pages(), "command-line", "../catalogue", "../model-file"])
-    _write(folder / "index.rst", f"{_title('Reference')}\n.. toctree::\n   :maxdepth: 1\n\n   {contents}\n")
+    # All names at once, so that each is two clicks from every page.
+    tables = "\n".join(
+        f".. rubric:: {title}\n\n.. autosummary::\n   :nosignatures:\n\n   {_lines(names)}\n"
+        for title, names in pages().values()
+    )
+    hidden = f".. toctree::\n   :hidden:\n   :maxdepth: 1\n\n   {contents}\n"
+    _write(folder / "index.rst", f"{_title('Reference')}\n{hidden}\n{tables}")
     for page, (title, names) in pages().items():
-        listed = "\n   ".join(names)
-        text = f"{_title(title)}\n.. autosummary::\n   :toctree: names\n\n   {listed}\n"
+        text = f"{_title(title)}\n.. autosummary::\n   :toctree: names\n\n   {_lines(names)}\n"
         _write(folder / f"{page}.rst", text)
     known = {name for _, names in pages().values() for name in names}
     for stale in folder.glob("names/*.rst"):
@@ -109,6 +116,11 @@ def write(docs: Path) -> None:
     for name, text in site_pages.messages().items():
         _write(messages / name, text)
     _write(command_line, site_pages.command_line())
+
+
+def _lines(names: list[str]) -> str:
+    """Names below each other, as a directive takes them."""
+    return "\n   ".join(names)
 
 
 def _title(text: str) -> str:

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "scikit-learn.md"
 SAME = ("LogisticRegression", "SVR", "Ridge", "Lasso", "ElasticNet", "QuantileRegressor", "Perceptron", "KMeans", "PCA")
 SAME += ("NearestCentroid", "AdaBoostClassifier", "BaggingClassifier", "BaggingRegressor", "GaussianMixture")
 SAME += ("OneClassSVM",)
-#: Networks are a map in a slot, and extremely random trees are not offered.
+#: Networks are a map in a slot, and extremely random trees are forests, whose names are compared with those of theirs.
 APART = ("MLPClassifier", "MLPRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
 MARK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 

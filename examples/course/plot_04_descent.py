@@ -345,8 +345,8 @@ assert once.history["x"].ravel()[1] == 0.0
 # %%
 # .. admonition:: Exercise 4.2
 #
-#    :math:`f(x) = x^3` has a plateau at 0 that is neither a minimum nor a maximum. From where, and with which rates,
-#    does descent end there?
+#    :math:`f(x) = x^3` is flat at 0, where it goes on falling to the left. From which starts, and at which rates, does
+#    descent stop at 0 all the same?
 #
 # .. solution::
 #

@@ -284,7 +284,7 @@ assert er.theory.no_free_lunch(er.KNNClassifier(1), domain, 4, steps).average < 
 #
 # .. admonition:: Exercise 16.1
 #
-#    What is the VC dimension of intervals on the line, positive inside? Count.
+#    A rule says +1 inside an interval of the line and -1 outside. Count its VC dimension.
 #
 # .. solution::
 #

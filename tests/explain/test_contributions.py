@@ -88,6 +88,11 @@ def test_values_of_others_add_up_to_answers(machine, target, tmp_path):
     )
 
 
+def test_a_reason_may_be_that_a_value_is_missing():
+    model, frame = learned("logistic", "kind")
+    assert "x missing " in reasons(model, frame.with_columns(x=pl.lit(None, pl.Float64)))[0]
+
+
 def test_values_in_orders_are_shapley_values_where_pairs_act_together():
     draw = np.random.default_rng(1)
     sources, X, behind = np.array([0, 1, 1, 2]), draw.normal(size=(3, 4)), draw.normal(size=(5, 4))

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
 import empirisk as er
 from empirisk import kernels, maps
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.exports.registry import asked
 from empirisk.league.candidates.everyone import CLASSIFIERS, REGRESSORS, Size
 from empirisk.league.rows.split import CODES, NUMBERS
 from tests.exports.cases import NETWORKS
@@ -80,6 +82,7 @@ def _classifier(random, columns, wide=False):
     slot, C, seed = _features(random, columns, wide), float(np.exp(random.uniform(-3, 3))), int(random.integers(100))
     trees = {"random_state": seed, "max_leaf_nodes": int(random.integers(2, 30))}
     few = {"n_estimators": int(random.integers(1, 9)), "random_state": seed}
+    few["splitter"] = str(random.choice(["best", "random"]))
     choices = [
         lambda: er.SVM(C=C, features=slot),
         lambda: er.LogisticRegression(C=C, features=slot),
@@ -108,6 +111,7 @@ def _classifier(random, columns, wide=False):
 def _regressor(random, columns, wide=False):
     slot, C, seed = _features(random, columns, wide), float(np.exp(random.uniform(-3, 3))), int(random.integers(100))
     few = {"n_estimators": int(random.integers(1, 9)), "random_state": seed}
+    few["splitter"] = str(random.choice(["best", "random"]))
     choices = [
         lambda: er.Ridge(C=C, features=slot),
         lambda: er.SVR(C=C, features=slot),
@@ -145,8 +149,10 @@ def _other(random, columns):
 TAKES_MISSING = ("Tree", "Forest", "Boosting", "Additive")
 
 
-#: Two scores tie that agree to this share: on far rows, terms of a million leave so few digits of a score of one.
-TIE = 1e-7
+#: A few roundings of a number of size one, by which rows are moved to see which digits of their answers are known.
+ROUNDING, MOVES = 2.0**-49, 3
+#: Distances tie that agree to this share.
+TIE = 1e-12
 
 
 def of_a_matrix(random):
@@ -171,19 +177,41 @@ def of_a_matrix(random):
         new[random.random(new.shape) < 0.2] = np.nan
         new[0] = np.nan
     machine = machine.fit(X) if make is _other else machine.fit(X, y)
-    return machine, new[_told_apart(machine, new)]
+    return machine, new[steady(machine, new, lambda rows: _said(machine, rows), random)]
 
 
-def _told_apart(machine, rows):
-    """Where the scores of the two best classes do not tie: elsewhere rounding names one of them."""
-    if not hasattr(machine, "classes_") or not hasattr(machine, "decision_function"):
-        return slice(None)
-    scores = machine.decision_function(rows)
-    scores = np.sort(np.column_stack([-scores, scores]) if scores.ndim == 1 else scores, axis=1)
-    apart = ~(scores[:, -1] - scores[:, -2] <= TIE * np.abs(scores[:, -1]))
-    if not apart.any():
-        raise EmpiriskError("All classes tie on all rows.")
-    return apart
+def steady(machine, X, said, random):
+    """Which rows have answers that their own rounding does not change: no program knows the other digits of the rest.
+
+    Terms of a million that cancel to a score of one, classes that tie, and neighbours at equal distances.
+    """
+    told, rows = said(X), X.shape[0]
+    kept = np.ones(rows, dtype=bool)
+    for _ in range(MOVES):
+        moved = X.copy()
+        numbers = moved.data if issparse(X) else moved
+        numbers += ROUNDING * (np.abs(numbers) + 1.0) * random.normal(size=numbers.shape)
+        for first, second in zip(told, said(moved), strict=True):
+            kept &= _alike(first.reshape(rows, -1), second.reshape(rows, -1))
+    if hasattr(machine, "kneighbors"):
+        squares = machine.kneighbors(X, machine.n_neighbors + 1)[0] ** 2
+        kept &= squares[:, -1] - squares[:, -2] > TIE * squares[:, -1]
+    if not kept.any():
+        raise EmpiriskError("The rounding of the rows decides on all answers.")
+    return kept
+
+
+def _said(machine, X):
+    """All that a machine says of rows."""
+    return [np.asarray(answers) for answers in asked(machine, X).values()]
+
+
+def _alike(first, second):
+    if first.dtype.kind != "f":
+        return (first == second).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(first - second) / np.maximum(np.abs(first), 1.0)
+    return ((gaps < DIGITS / 4) | (first == second) | (np.isnan(first) & np.isnan(second))).all(axis=1)
 
 
 def of_a_table(random):
@@ -214,7 +242,17 @@ def of_a_table(random):
     for name, more in (("text", STRANGE_TEXTS), ("gene", SEQUENCES)):
         if name in cells:
             cells[name] += more
-    return model, {name: [values[k] for k in random.integers(len(values), size=60)] for name, values in cells.items()}
+    rows = {name: [values[k] for k in random.integers(len(values), size=60)] for name, values in cells.items()}
+    if trees:  # codes are whole numbers
+        return model, rows
+    kept = steady(model.pipeline[-1], model.encode(rows), lambda X: _said_of_a_table(model, X), random)
+    return model, {
+        name: [value for value, one in zip(values, kept, strict=True) if one] for name, values in rows.items()
+    }
+
+
+def _said_of_a_table(model, X):
+    return [np.asarray(model.predict_encoded(X)), *_said(model.pipeline[-1], X)]
 
 
 def judged(seed, folder):

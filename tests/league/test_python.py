@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
@@ -51,6 +52,46 @@ def test_the_model_is_saved(found, tmp_path):
     assert np.array_equal(er.load(tmp_path / "it.model").predict(X), found.predict(X))
 
 
+def line_of(figure):
+    return figure.axes[0].lines[0].get_xydata()
+
+
+def test_views_of_a_result(found):
+    drawn = er.plots.importance(found)
+    assert {label.get_text() for label in drawn.axes[0].get_yticklabels()} == {"x0", "x1", "x2"}
+    assert er.plots.learning_curve(found).axes[0].lines
+    assert not any("no room" in line for line in found.warnings)
+    for machine in (er.LogisticRegression(), er.TreeClassifier()):
+        with pytest.raises(EmpiriskError, match=r"values is a machine; give what importances\(X, y\) of trees"):
+            er.plots.importance(machine.fit(X, Y))
+
+
+def test_the_matrix_of_a_rare_class_is_what_the_model_says():
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(3000, 2))
+    rare = draw.random(3000) < 1 / (1 + np.exp(5.5 - 1.2 * x[:, 0] - x[:, 1]))
+    found = er.learn(x, np.where(rare, "yes", "no"), machines=["logistic"])
+    assert found.test.threshold is not None
+    said = er.plots.confusion(found, x, np.where(rare, "yes", "no")).axes[0].texts
+    assert (
+        sum(int(text.get_text().split()[0].replace(",", "")) for text in said[1::2])
+        == (found.predict(x) == "yes").sum()
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: er.learn(X, Y, tme=3), "learn has no option 'tme'; did you mean 'time'"),
+        (lambda: er.learn(X[:, 0], Y), r"has the shape \(240,\); give rows and columns, as X.reshape\(-1, 1\)"),
+        (lambda: er.learn([[1.0, 2.0], [3.0]], [0, 1]), "rows of one length"),
+    ],
+)
+def test_slips_are_answered_in_a_sentence(call, sentence):
+    with pytest.raises(EmpiriskError, match=sentence):
+        call()
+
+
 def test_views_take_a_model_with_data(found):
     area = roc_auc_score(Y == "up", found.predict_proba(X)[:, 1])
     for model in (found, found.model, found.pipeline, er.LogisticRegression().fit(X, Y)):
@@ -61,8 +102,12 @@ def test_views_take_a_model_with_data(found):
         assert view(found, X, Y).axes
     numbers = er.Ridge().fit(X, X[:, 0])
     assert er.plots.residuals(numbers, X, X[:, 0]).axes
-    with pytest.raises(EmpiriskError, match="give the machine, X and y"):
+    with pytest.raises(EmpiriskError, match="lacks 'y', the column that is predicted; give y"):
         er.plots.roc(found, X)
+    with pytest.raises(EmpiriskError, match="give the machine, X and y"):
+        er.plots.roc(numbers, X)
+    table = pl.DataFrame(X, schema=["x0", "x1", "x2"]).with_columns(y=pl.Series(Y))
+    assert np.array_equal(line_of(er.plots.roc(found, table)), line_of(er.plots.roc(found, X, Y)))
     with pytest.raises(EmpiriskError, match="y goes with a fitted machine"):
         er.plots.roc(Y, X[:, 0], Y)
 

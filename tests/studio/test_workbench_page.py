@@ -92,7 +92,7 @@ def test_from_a_file_to_a_prediction(page, table, tmp_path):
     driver.close()
     driver.switch_to.window(first)
     until(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#answer .says"))
-    assert "the model names the right label" in text(driver, "summary")
+    assert "the model is right about label" in text(driver, "summary")
     # What if: the size decides.
     said = []
     for value in (-2, 2):

@@ -61,6 +61,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Files are <out>.model and <out>.report.html.")] = None,
     test_file: Annotated[str | None, typer.Option(help="A table to test on, instead of a share of the rows.")] = None,
+    prefer: Annotated[str, typer.Option(help="simple: as good as the best but for chance; or best.")] = "simple",
     refit: Annotated[bool, typer.Option("--refit", help="Let the final model learn from the test rows too.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier model of that name.")] = False,
     no_header: Annotated[bool, typer.Option("--no-header", help="Columns are column_1, column_2, ...")] = False,
@@ -222,6 +223,10 @@ class Screen(Listener):
                 self._console.print(text(line))
             self._lines.add(line)
 
+    def outlook(self, more_time: str) -> None:
+        """Print what more time would probably gain."""
+        self._console.print(text(more_time))
+
     def stopped(self, reason: str) -> None:
         """Say why the contest ended early."""
         again = "; Ctrl-C again to stop without a model" if reason == "interrupted" else ""
@@ -273,6 +278,8 @@ def _conclude(console: Console, learned: Learned) -> dict[str, Any]:
     console.print(text((learned.best.title, "bold"), f" was chosen. {learned.summary()}"))
     if learned.test.luck and not learned.nothing_learned and not learned.leaks:
         console.print(text(f"Was it luck? {learned.test.luck}"))
+    for said in filter(None, (learned.price, learned.more_time)):
+        console.print(text(said))
 
     return learned.to_dict()
 

@@ -33,7 +33,7 @@ COMMANDS = {
 #: Options of the library at the beginning of a sentence, which have two dashes in a shell.
 OPTIONS = (
     r"^(target|metric|test|folds|groups|time_order|machines|time|balance|drop|types|missing|jobs|seed|out|test_file"
-    r"|refit|force|forecast|cluster|device)(=|:| is| has)"
+    r"|prefer|refit|force|forecast|cluster|device)(=|:| is| has)"
 )
 
 

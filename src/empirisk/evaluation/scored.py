@@ -21,6 +21,8 @@ def is_result(value: Any) -> bool:
 def of_machine(truth: Any, scores: Any, y: Any) -> tuple[Any, Any]:
     """The truth and the scores as they are; for a fitted machine, its rows and ``y``, what it says of them.
 
+    A model of tables needs no ``y`` where the table holds it.
+
     >>> machine = er.NearestCentroid().fit([[0.0], [1.0]], ["a", "b"])
     >>> of_machine(machine, [[0.2], [0.9]], ["a", "b"])[0].predictions
     array(['a', 'b'], dtype='<U1')
@@ -29,13 +31,18 @@ def of_machine(truth: Any, scores: Any, y: Any) -> tuple[Any, Any]:
         if y is not None:
             raise EmpiriskError("y goes with a fitted machine and its rows; without one, give the truth and scores.")
         return truth, scores
+    model = getattr(truth, "model", truth)  # what `learn` returns holds one, which knows the name of its target
+    if y is None and scores is not None and hasattr(model, "truth"):
+        y = model.truth(scores)
     if scores is None or y is None:
         raise EmpiriskError("A machine is drawn on rows with known values: give the machine, X and y.")
-    machine = getattr(truth, "pipeline", truth)  # what `learn` returns holds one, from tables to predictions
+    machine = getattr(truth, "pipeline", truth)
     classes = np.asarray(machine.classes_) if is_classifier(machine) else None
     found = answers_of(machine, scores, classes)
     known: dict[str, Any] = {"truth": np.asarray(y), "classes": classes, "weights": None}
     said = {name: getattr(found, name) for name in ("predictions", "probabilities", "decisions")}
+    if machine is not truth:  # a rare class is named from a threshold on
+        said["predictions"] = truth.predict(scores)
     return SimpleNamespace(**known, **said), None
 
 

@@ -92,13 +92,18 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
     for row, added in enumerate(values):
         order = [place for place in np.argsort(-np.abs(added), kind="stable")[:NAMED] if added[place] != 0]
         named = [
-            f"{columns[place]}={shown(frame[columns[place]][row])[:LETTERS]} "
+            f"{_value(columns[place], frame[columns[place]][row])} "
             f"{'-' if added[place] < 0 else '+'}{number(abs(added[place]))}"
             for place in order
         ]
         what = f"for {said[row]}" if model.classes else model.target.name
         found.append(f"{what} ({unit}): {'; '.join(named)}" if named else "")
     return found
+
+
+def _value(column: str, value: Any) -> str:
+    """A column with its value in a row."""
+    return f"{column} missing" if value is None else f"{column}={shown(value)[:LETTERS]}"
 
 
 def unit_of(model: Any) -> str:

@@ -72,6 +72,9 @@ class Listener:
     def played(self, result: CandidateResult) -> None:
         """The result of a candidate changed."""
 
+    def outlook(self, more_time: str) -> None:
+        """What more time would probably gain, as far as is seen after the first rounds; only under a limit of time."""
+
     def stopped(self, reason: str) -> None:
         """The contest ended early."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec
 
+from empirisk.errors import UnknownParameter, did_you_mean, listed
 from empirisk.league.jobs import Job
 from empirisk.league.request import Request
 from empirisk.league.result import Learned
@@ -20,9 +21,14 @@ def _with_options_of(
     def decorate(function: Callable[[Request], Learned]) -> Callable[Options, Learned]:
         @wraps(function)
         def call(*args: Options.args, **options: Options.kwargs) -> Learned:
+            unknown = [name for name in options if name not in known]
+            if unknown:
+                hint = did_you_mean(unknown[0], known, f"choose from {listed(known)}.")
+                raise UnknownParameter(f"learn has no option {unknown[0]!r}; {hint}")
             return function(request(*args, **options))
 
         signature: Any = inspect.signature(request).replace(return_annotation=Learned)
+        known = list(signature.parameters)
         vars(call)["__signature__"] = signature
         return call
 
@@ -35,7 +41,7 @@ def learn(request: Request) -> Learned:
 
     The test part is held out first. On the rest, kinds of machines, and a vote of the best, compete on the same folds,
     with all that is learned from data learned inside the folds; the simplest machine that is not worse than the best by
-    more than one standard error of their difference is refitted and tested once.
+    more than one standard error of their difference is refitted and tested once (``prefer="best"``: the best).
 
     Parameters
     ----------
@@ -74,6 +80,9 @@ def learn(request: Request) -> Learned:
         Writes ``<out>.model`` and ``<out>.report.html``; run again after it was killed, it goes on where it was.
     test_file : path or frame, optional
         Rows to test on, instead of a share of the table.
+    prefer : {"simple", "best"}
+        Whether the simplest machine that is as good as the best, but for chance, is chosen, or the best; ``price`` of
+        the result tells what that costs on the folds.
     refit : bool
         Whether the final model learns from all rows, those of the test too. The scores are those of the one tested.
     force : bool

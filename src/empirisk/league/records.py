@@ -226,8 +226,8 @@ def _beats(other: CandidateResult, one: CandidateResult) -> bool:
     return other.mean > one.mean and ahead.mean > luck
 
 
-def winner(results: Sequence[CandidateResult]) -> CandidateResult:
-    """The candidate that `empirisk.report.words.RULE` chooses."""
+def winner(results: Sequence[CandidateResult], prefer: str = "simple") -> CandidateResult:
+    """The candidate that `empirisk.report.words.rule` chooses: the simplest of those near the best, or the best."""
     eligible = [one for one in results if one.eligible]
     if not eligible and results and all(one.state == "out" for one in results):
         raise EmpiriskError(f"no machine can learn this table; {results[0].title}: {results[0].remark}")
@@ -236,6 +236,8 @@ def winner(results: Sequence[CandidateResult]) -> CandidateResult:
             coded("ER033", "no machine finished in the time given; raise time, or give fewer machines.")
         )
     best = best_of(eligible)
+    if prefer == "best":
+        return best
     return min((one for one in eligible if _near(one, best)), key=lambda one: one.place)
 
 

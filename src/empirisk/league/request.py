@@ -16,6 +16,8 @@ from empirisk.tables.reading.frames import as_frame
 
 #: Options that decide what is fitted on which rows: those of an earlier run with the same may be taken up again.
 DECIDING = ("target", "test", "folds", "groups", "time_order", "drop", "seed", "types", "missing", "balance")
+#: What the one chosen may be: the simplest that is as good as the best but for chance, or the best.
+PREFERENCES = ("simple", "best")
 #: Options that may be files, and tables in memory too.
 TABLES = ("data", "test_file")
 
@@ -51,6 +53,7 @@ class Request:
     seed: int = 0
     out: str | Path | None = None
     test_file: Any = None
+    prefer: str = "simple"
     refit: bool = False
     force: bool = False
     header: bool = True
@@ -67,6 +70,8 @@ class Request:
         check_count("seed", self.seed, 0)
         if self.time is not None:
             check_number("time", self.time, 0, above=True)
+        if self.prefer not in PREFERENCES:
+            raise EmpiriskError(f"prefer={self.prefer!r} is not known; use 'simple' or 'best'.")
         if not is_number(self.test) or not 0 < self.test < 1:
             raise EmpiriskError(f"test={self.test!r} must be a share between 0 and 1.")
         if self.test_file is not None and (self.groups is not None or self.time_order is not None):

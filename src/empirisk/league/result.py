@@ -13,7 +13,7 @@ from empirisk.errors import listed, option
 from empirisk.evaluation.intervals import Score
 from empirisk.files.models import save
 from empirisk.formats import metric_name, number, percent
-from empirisk.league.records import CandidateResult, as_json
+from empirisk.league.records import CandidateResult, as_json, best_of
 from empirisk.league.rows.seasons import seasonal_naive
 from empirisk.league.rows.split import rare_class
 from empirisk.messages import coded
@@ -103,6 +103,10 @@ class Learned:
         Of the whole job.
     busy : float
         Processor time over time and cores: 1 where all of them worked from the first second to the last.
+    more_time : str
+        Under a limit of time, what more of it would probably gain, in a sentence.
+    prefer : str
+        Whether the simplest of the best was to be chosen, or the best.
     """
 
     name: str
@@ -127,6 +131,8 @@ class Learned:
     twins: int = 0
     seconds: float = 0.0
     busy: float = 0.0
+    more_time: str = ""
+    prefer: str = "simple"
 
     @property
     def classes(self) -> NDArray | None:
@@ -271,7 +277,7 @@ class Learned:
         labels, counts = np.unique(self.plan.y[self.plan.train], return_counts=True)
         usual = labels[counts.argmax()]  # of the rows that it learned from, as whoever guesses would
         return (
-            f"names the right {self.target} in {percent(hits, 1)} of cases; always guessing {str(usual)!r}, the most "
+            f"is right about {self.target} in {percent(hits, 1)} of cases; always guessing {str(usual)!r}, the most "
             f"frequent one, would be right in {percent(np.mean(self.test.truth == usual), 1)}."
         )
 
@@ -306,9 +312,25 @@ class Learned:
             "warnings": self.warnings,
             "seconds": self.seconds,
             "busy": self.busy,
+            "price": self.price,
+            "more_time": self.more_time,
             "origin": self.origin,
         }
         return as_json(told)
+
+    @property
+    def price(self) -> str:
+        """What it costs on the folds that a simpler machine than the best was chosen; empty where the best was."""
+        best = best_of([one for one in self.standings if one.eligible])
+        common = min(len(best.scores), len(self.best.scores))
+        gap = float(np.mean(best.scores[:common] - self.best.scores[:common])) if common else 0.0
+        if best.name == self.winner or gap <= 0:
+            return ""
+        better = f"{metric_name(self.metric)}, {'lower' if self.sign < 0 else 'higher'} by {number(gap, 2)},"
+        return (
+            f"The {better} of {best.title} on the folds may be chance, so that the simpler one was preferred; "
+            f"{option('prefer', 'best')} takes the other."
+        )
 
     @property
     def nothing_learned(self) -> bool:

@@ -69,7 +69,9 @@ def _whole(contest: Contest, paths: dict[str, Path] | None, tell: Tell) -> Learn
         tell("stopped", contest.schedule.ended)
     if contest.interrupts.requested() and not any(one.eligible for one in results):
         raise KeyboardInterrupt
-    best = winner(results)
+    if contest.budget.limited:
+        contest.budget.look_again(pace_now())
+    best = winner(results, contest.request.prefer)
     tell("chosen", best)
     learned = finish(contest, results, best)
     tell("doing", "drawing and writing")

@@ -8,8 +8,8 @@ from empirisk.machines.equation import Classifier
 class SVM(Classifier):
     """Support vector machine:  minimise  R(w) + C sum_i c_i max(0, 1 - y_i f(x_i)).
 
-    ``C=inf`` is the hard margin, which raises `NotSeparable` where no hyperplane separates the classes. The
-    parameters and attributes are those of `Classifier`, without ``loss``.
+    ``C=inf`` is the hard margin, which raises `NotSeparable` where no hyperplane separates the classes. C is that of
+    scikit-learn's ``SVC``. The parameters and attributes are those of `Classifier`, without ``loss``.
 
     Examples
     --------
@@ -25,7 +25,8 @@ class SVM(Classifier):
 class LogisticRegression(Classifier):
     """Logistic regression:  minimise  R(w) + C sum_i c_i ln(1 + exp(-y_i f(x_i))), softmax for several classes.
 
-    The parameters and attributes are those of `Classifier`, without ``loss``.
+    C is that of scikit-learn's ``LogisticRegression``. The parameters and attributes are those of `Classifier`, without
+    ``loss``.
 
     Examples
     --------

@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 class QuantileRegressor(CallbackSupportMixin, RegressorMixin, MetaEstimatorMixin, Estimator):
     """Several quantiles of y given x, each by a machine of the pinball loss, put in order.
 
+    A level q has its own f:  minimise  R(w) + C sum_i c_i max(q (y_i - f(x_i)), (q - 1) (y_i - f(x_i))).
+
     Learned one by one, quantiles may cross: somewhere that of level 0.9 may lie below that of level 0.8. The answers
     for a row are therefore sorted (the rearrangement of Chernozhukov, Fernandez-Val and Galichon, 2010), which never
     takes them farther from the true quantiles, and leaves them alone where they are in order.

@@ -99,6 +99,8 @@ class Lasso(_Signed):
 class ElasticNet(_Signed):
     """Elastic net:  minimise  l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2 + C sum_i c_i (y_i - f(x_i))^2.
 
+    scikit-learn's ``ElasticNet(alpha, l1_ratio)`` is C = 1/(2 n alpha) with the same l1_ratio.
+
     Parameters
     ----------
     l1_ratio : float
@@ -134,6 +136,8 @@ class LeastAbsolute(Regressor):
 @composed({"loss": None}, epsilon=0.1)
 class SVR(Regressor):
     """Support vector regression:  minimise  R(w) + C sum_i c_i max(0, |y_i - f(x_i)| - epsilon).
+
+    C and epsilon are those of scikit-learn's ``SVR``.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def learning_curve(
 
     Parameters
     ----------
-    sizes : LearningCurve, or array of k
+    sizes : LearningCurve, array of k, or the result of `learn`
         The curve, or its numbers of rows.
     train, validation : array, k x folds
         The scores, higher is better; not needed with a curve.
@@ -69,6 +69,7 @@ def learning_curve(
     >>> figure.axes[0].get_title(loc="left")
     'Learning curve\\nOverfitting: score 1 on training rows, 0.7 on new ones; ...'
     """
+    sizes = getattr(sizes, "curve", sizes)  # the result of `learn` holds one, where there was time for it
     metric = getattr(sizes, "metric", "score")
     if hasattr(sizes, "validation"):
         diagnosis = getattr(sizes, "diagnosis", None) if diagnosis is None else diagnosis

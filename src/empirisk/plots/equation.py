@@ -276,7 +276,7 @@ def importance(
 
     Parameters
     ----------
-    values : table, Bunch or array of d
+    values : table, Bunch, array of d, or the result of `learn`
         What ``machine.importances(X, y)`` or scikit-learn's ``permutation_importance`` returns, or the numbers.
     deviations : array of d, optional
         Their spread, if ``values`` is an array.
@@ -360,9 +360,14 @@ def metric(machine: Any, *, most: int = 20, axes: Axes | None = None) -> Figure:
 
 
 def _importances_of(
-    values: Any, deviations: ArrayLike | None, names: Sequence[str] | None
+    given: Any, deviations: ArrayLike | None, names: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray | None, Sequence[str]]:
     """Means, spread and names from any of the forms."""
+    values: Any = getattr(given, "importances", given)  # the result of `learn` holds them
+    if callable(values) or hasattr(values, "predict"):
+        raise EmpiriskError(
+            "values is a machine; give what importances(X, y) of trees or permutation_importance returns."
+        )
     if hasattr(values, "importances_mean"):
         values, deviations = values.importances_mean, values.importances_std
     elif hasattr(values, "columns"):
@@ -372,6 +377,8 @@ def _importances_of(
         names = [str(name) for name in values["feature"]] if names is None else names
         deviations = values["deviation"] if "deviation" in values.columns else None
         values = values["importance"]
+    elif isinstance(values, list) and values and isinstance(values[0], tuple):
+        names, values, deviations = zip(*values, strict=True)
     means = np.asarray(values, dtype=np.float64)
     if means.ndim != 1 or not len(means) or not np.isfinite(means).all():
         raise EmpiriskError(f"values of shape {means.shape} must be a finite number for each column.")

@@ -10,7 +10,7 @@ from empirisk.report.data import correlated
 from empirisk.report.figures import guarded, picture
 from empirisk.report.page_blocks import Cell, Code, Figures, Paragraph, Section, Table
 from empirisk.report.terms import Terms, in_words, terms_of
-from empirisk.report.words import RULE, named
+from empirisk.report.words import CHOSEN, RULE, named
 from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
@@ -184,7 +184,8 @@ def league(learned: Any) -> Section:
     played = sum(len(standing.scores) > 0 for standing in learned.standings)
     how = (
         f"{played} kinds of machines were compared by {metric_name(learned.metric)} on the same folds of the "
-        f"{learned.train_rows:,} training rows; the test part had no say. {RULE}"
+        f"{learned.train_rows:,} training rows; the test part had no say. "
+        f"{RULE.format(CHOSEN[learned.prefer])} {learned.price}"
     )
     head = ["Machine", metric_name(learned.metric).capitalize(), "95 % interval", "Against the one chosen"]
     head += ["Folds", "Seconds a fit", "Certificate"]

@@ -9,9 +9,13 @@ from numpy.typing import ArrayLike
 from empirisk.formats import METRIC_NAMES
 
 #: The rule by which one of the candidates is chosen, as reports state it.
+CHOSEN = {
+    "simple": "the simplest that is not worse than the best by more than one standard error of their difference; on "
+    "one fold, the best",
+    "best": "the best",
+}
 RULE = (
-    "The machine chosen is the simplest that is not worse than the best by more than one standard error of their "
-    "difference; on one fold, the best. One that had the time for fewer folds than another is better only if its score "
+    "The machine chosen is {}. One that had the time for fewer folds than another is better only if its score "
     "is, and on the folds that both have played by more than chance between folds."
 )
 

@@ -138,6 +138,15 @@ class TableModel:
         """
         return self.predict_encoded(self.encode(table))
 
+    def truth(self, table: Any) -> NDArray[Any]:
+        """What the rows of a table are that holds the target."""
+        frame = as_frame(table)
+        if self.target.name not in frame.columns:
+            raise EmpiriskError(
+                f"The table lacks {self.target.name!r}, the column that is predicted; give y, or add it."
+            )
+        return self.target.values(frame)
+
     def predict_encoded(self, X: Any) -> NDArray[Any]:
         """The class or number of every encoded row: a rare class is named from its ``threshold`` on."""
         if self.threshold is None:

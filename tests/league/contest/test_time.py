@@ -70,6 +70,15 @@ def test_one_thread_may_take_longer_than_several_show():
     assert clock.files == pytest.approx(4.0)
 
 
+def test_processors_are_judged_by_what_they_do_now():
+    clock = TimeBudget(100.0, time.perf_counter() - 20.0, time.process_time() - 4.0)
+    assert clock.slowness == pytest.approx(5.0, abs=0.2)
+    clock.look_again(pace=7.0)  # others have come
+    assert clock.slowness == 7.0
+    clock.look_again(pace=1.0)  # they have gone, perhaps for a while
+    assert clock.slowness == pytest.approx(2.5, abs=0.2)
+
+
 class Loaded:
     """A machine that others use: a second of a processor takes five, and time passes only where a test says so."""
 

@@ -1,8 +1,12 @@
 """The machine chosen is that of the rule in the report, and differences are told as far as they are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import empirisk as er
+from empirisk.errors import EmpiriskError
 from empirisk.league.records import CandidateResult, best_of, winner
 from empirisk.league.verdict.judge import NOT_PROVEN, ONE_FOLD, SAME, differences
 
@@ -41,6 +45,26 @@ def test_the_rule_holds_for_all_kinds_of_results():
         gap = best.scores[:common] - chosen.scores[:common]
         error = gap.std(ddof=1) / np.sqrt(common) if common > 1 else 0.0
         assert chosen is best or gap.mean() <= error
+
+
+def test_the_best_is_taken_where_it_is_preferred():
+    boosting = standing("boosting", 5, [500.0, 511.0, 491.0, 505.0, 509.0])
+    simpler = standing("ridge", 1, [501.0, 510.0, 495.0, 504.0, 509.5])
+    assert winner([boosting, simpler]).name == "ridge"
+    assert winner([boosting, simpler], "best").name == "boosting"
+
+
+def test_what_simplicity_costs_is_told():
+    best = er.learn("iris", machines=["logistic", "tree"], folds=3, prefer="best")
+    assert best.best.mean == max(one.mean for one in best.standings)
+    assert best.price == ""
+    found = replace(best, winner="tree" if best.winner == "logistic" else "logistic")
+    gap = best.best.mean - found.best.mean
+    assert gap > 0
+    assert found.price.startswith(f"The accuracy, higher by {gap:.2g}, of {best.best.title} on the folds may be chance")
+    assert found.price.endswith("prefer='best' takes the other.")
+    with pytest.raises(EmpiriskError, match="prefer='fast' is not known; use 'simple' or 'best'"):
+        er.learn("iris", prefer="fast")
 
 
 @pytest.mark.parametrize(

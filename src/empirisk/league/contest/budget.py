@@ -27,6 +27,8 @@ TELLING_SECONDS, MAX_TELLING_SHARE = 4.0, 0.1
 MIN_REST_SHARE = 0.25
 #: Where others use the processors, a processor second takes longer: so many seconds are assumed at most.
 MAX_SLOWNESS = 8.0
+#: The share of the slowness of the whole job that is expected to come back, where the processors are faster now.
+REMEMBERED = 0.5
 #: Processor seconds below which what was used so far does not tell how long one takes.
 MIN_WORK_SECONDS = 0.3
 #: Seconds that work is given to notice that its time is over, before it is left behind.
@@ -71,7 +73,7 @@ class TimeBudget:
     learned : bool
         Whether a machine that learns has played: until then all but the files gives way to it.
     opened, pace : float
-        When the table was read, and the seconds that a second of one thread took then.
+        When the table was read, and the seconds that a second of one thread took then, or when looked at again.
     """
 
     limit: float = np.inf
@@ -90,6 +92,11 @@ class TimeBudget:
 
     def __post_init__(self):
         self.opened = self.now() if np.isnan(self.opened) else self.opened
+        self._since = self.begin, self.work
+
+    def look_again(self, pace: float) -> None:
+        """Judge the processors by what they do from now on: others come and go, and first imports wait for disks."""
+        self._since, self.pace = (self.now(), self.worked()), pace
 
     @property
     def end(self) -> float:
@@ -98,10 +105,14 @@ class TimeBudget:
 
     @property
     def slowness(self) -> float:
-        """Seconds that a processor second took so far: more than one where others use the machine."""
-        passed, used = self.now() - self.begin, self.worked() - self.work
+        """Seconds that a processor second took lately: more than one where others use the machine."""
+        whole, lately = self._pace_since(self.begin, self.work), self._pace_since(*self._since)
         # Work on several threads hides how long one of them takes, as what comes after the contest is done by one.
-        return min(max(passed / max(used, MIN_WORK_SECONDS), self.pace, 1.0), MAX_SLOWNESS)
+        return min(max(lately, self.pace, whole * REMEMBERED, 1.0), MAX_SLOWNESS)
+
+    def _pace_since(self, begin: float, work: float) -> float:
+        """Seconds that a processor second took since a moment, and the processor seconds used until then."""
+        return (self.now() - begin) / max(self.worked() - work, MIN_WORK_SECONDS)
 
     @property
     def writing(self) -> float:

@@ -15,12 +15,13 @@ from empirisk.league.candidates.vote import Answers
 from empirisk.league.contest.budget import COMPILED_ELSEWHERE, TimeBudget
 from empirisk.league.contest.compiling import CompilationListener, listening_to_numba
 from empirisk.league.contest.fold import FoldPlayer
+from empirisk.league.contest.outlook import sentence
 from empirisk.league.contest.precompile import PrecompileProcesses
 from empirisk.league.contest.schedule import Play, Schedule
 from empirisk.league.contest.side_by_side import SideBySide, only_likely
 from empirisk.league.contest.store import FoldStore
 from empirisk.league.events import Tell
-from empirisk.league.records import CandidateResult
+from empirisk.league.records import CandidateResult, best_of
 from empirisk.league.request import Request
 from empirisk.league.rows.encoded_folds import EncodedFolds
 from empirisk.league.rows.split import Plan, encoding_of
@@ -83,7 +84,8 @@ class Contest:
         )
         self._compiling = CompilationListener(self._compiles, self._not_compiled_now, budget.extend_turn)
         self._precompile = precompile
-        self._doing = ""
+        self._doing, self._curve, self._told = "", list[tuple[float, float]](), False
+        self._hear = tell
         self._ahead = None
         if settings().cluster != "none":
             need("A cluster", "scale", "distributed")
@@ -103,6 +105,7 @@ class Contest:
                 while play is not None:
                     play = self.schedule.next(self._plays.play(play))
                     self.store.keep_only(self.schedule.leaders())
+                    self._look_ahead()
             finally:
                 self._plays.close()
                 if self._ahead is not None:
@@ -113,6 +116,22 @@ class Contest:
             unheard = CandidateResult(candidate.name, candidate.title, place, state="out", remark=remark)
             results.setdefault(candidate.name, unheard)
         return sorted(results.values(), key=lambda one: (one.state != "done", -one.mean))
+
+    @property
+    def more_time(self) -> str:
+        """What more time would probably gain; empty without a limit of time, or where nothing is known."""
+        limited = self.budget.limited
+        return sentence(self._curve, self.metric.name, self.metric.sign) if limited else ""
+
+    def _look_ahead(self) -> None:
+        """Note the best score; once all rows of the first fold were played, tell what more time would gain."""
+        known = [one for one in self.schedule.results.values() if one.eligible and one.place]
+        if known:
+            self._curve.append((self.budget.now() - self.budget.begin, best_of(known).mean))
+        first_rounds_over = self.schedule.seen and self.schedule.seen[-1] is self.schedule.folds
+        if first_rounds_over and not self._told and self.more_time:
+            self._told = True
+            self._hear("outlook", self.more_time)
 
     def _answers(self, voters: Sequence[CandidateResult], folds: EncodedFolds) -> Answers | None:
         """What candidates said of the validation rows of the folds; None where what they fitted is not kept."""

@@ -71,10 +71,12 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
     seen = leading and sections.optional_section(
         "effects", lambda: effects(found, pipeline, leading, seed, min(EFFECT_SECONDS, IMPORTANCES_SHARE * budget.rest))
     )
-    curve = sections.optional_section(
-        "the learning curve",
-        lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, budget.rest)),
-    )
+    curve = None
+    if judge.curve_shares(len(found.train)):
+        curve = sections.optional_section(
+            "the learning curve",
+            lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, budget.rest)),
+        )
     remarks = [*found.warnings, *_on_fewer_rows(found, rows, held_out), *sections.sentences()]
     model = _model(found, final or pipeline, tested, best, rows, errors, ahead)
     if final is not None:
@@ -106,6 +108,8 @@ def finish(contest: Contest, results: list[CandidateResult], best: CandidateResu
         plan=found,
         errors=errors,
         backtest=ahead,
+        more_time=contest.more_time,
+        prefer=contest.request.prefer,
     )
 
 

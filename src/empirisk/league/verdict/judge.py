@@ -232,14 +232,25 @@ def importances(
     return sorted(((names[k], mean, deviation) for k, mean, deviation in found), key=lambda entry: -entry[1])
 
 
+def curve_shares(rows: int) -> tuple[float, ...]:
+    """The shares of so many rows at which a learning curve has points; none where rows are too few for two of them.
+
+    >>> curve_shares(120), curve_shares(30)
+    ((0.25, 0.5, 1.0), ())
+    """
+    shares = tuple(share for share in CURVE_SHARES if share * rows >= MIN_CURVE_ROWS)
+    return shares if len(shares) > 1 else ()
+
+
 def curve(
     plan: Plan, winner: CandidateResult, metric: Metric, seed: int, once: float, seconds: float = CURVE_SECONDS
 ) -> LearningCurve | None:
     """Scores of the winner on ever more rows of a few folds; None where that takes long, ``once`` being one fit."""
-    folds = plan.folds[: max(min(CURVE_FOLDS, int(seconds / (once * sum(CURVE_SHARES)))), 0)]
-    if len(folds) < 2 or len(plan.train) * CURVE_SHARES[0] < MIN_CURVE_ROWS:
+    shares = curve_shares(len(plan.train))
+    folds = plan.folds[: max(min(CURVE_FOLDS, int(seconds / (once * sum(shares)))), 0)]
+    if len(folds) < 2:
         return None
     pipeline = plan.pipeline(winner.machine)
     rows, y = plan.frame[plan.train], plan.y[plan.train]
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        return learning_curve(pipeline, rows, y, sizes=CURVE_SHARES, cv=folds, scoring=metric, random_state=seed)
+        return learning_curve(pipeline, rows, y, sizes=shares, cv=folds, scoring=metric, random_state=seed)

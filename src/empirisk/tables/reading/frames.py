@@ -52,8 +52,14 @@ def _columns(table: Any) -> Any:
     if sparse.issparse(table):
         table = table.toarray()
     if isinstance(table, list) and table and all(isinstance(row, (list, tuple)) for row in table):
+        if len(set(map(len, table))) > 1:
+            raise EmpiriskError("The table is a list of rows of several lengths; give rows of one length.")
         table = np.array(table)
-    if isinstance(table, np.ndarray) and table.ndim == 2:
+    if isinstance(table, np.ndarray) and table.ndim != 2:
+        raise EmpiriskError(
+            f"The table has the shape {table.shape}; give rows and columns, as X.reshape(-1, 1) for one."
+        )
+    if isinstance(table, np.ndarray):
         return {f"x{place}": _plain(column) for place, column in enumerate(table.T)}
     if isinstance(table, Mapping):
         return {str(name): _plain(column) for name, column in table.items()}

@@ -178,5 +178,9 @@ def _suggest(name: Any, names: list[str]) -> str | None:
 def _lacks(lacking: list[str], others: list[str]) -> str:
     shown = listed(list(map(repr, lacking)))
     close = _suggest(lacking[0], others)
-    hint = f"rename {close!r} if it is that" if close else "add it, with empty values where it is not known"
+    hint = (
+        f"rename {close!r} if it is that"
+        if close
+        else f"add {'them' if len(lacking) > 1 else 'it'}, with empty values where it is not known"
+    )
     return f"The table lacks the column{'s' if len(lacking) > 1 else ''} {shown}; {hint}."
