@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -73,6 +74,8 @@ def _features(random, columns, wide):
         lambda: maps.RandomFourier(kernels.Gaussian(float(random.uniform(0.5, 4))), rank=20, random_state=seed),
         lambda: maps.Polynomial(1 if wide else int(random.integers(1, 4))),
         lambda: maps.Periodic(2),
+        lambda: maps.SeveralKernels([_kernel(random, columns) for _ in range(random.integers(1, 4))]),
+        lambda: er.LearnedKernel("gaussian", metric=random.choice(["full", "diagonal"]), rounds=1),
         lambda: clone(NETWORKS[random.integers(2)]),
     ]
     return random.choice(choices)()
@@ -100,7 +103,11 @@ def _classifier(random, columns, wide=False):
         lambda: er.AdaBoostClassifier(n_estimators=4, random_state=seed),
         lambda: er.BaggingClassifier(er.TreeClassifier(max_depth=3), 4, random_state=seed),
         lambda: er.BaggingClassifier(er.LogisticRegression(), 3, max_features=0.5, voting="soft", random_state=seed),
-        lambda: er.VoteClassifier([("a", er.LogisticRegression()), ("b", er.TreeClassifier(**trees))], voting="soft"),
+        lambda: er.VoteClassifier(
+            [er.LogisticRegression(C=C), er.TreeClassifier(**trees), er.KNNClassifier(3)],
+            voting=random.choice(["soft", "hard"]),
+            weights=random.uniform(size=3),
+        ),
         lambda: CalibratedClassifierCV(er.SVM(C=C), ensemble=bool(random.integers(2)), cv=3),
         lambda: CalibratedClassifierCV(er.ForestClassifier(**few), method="isotonic", cv=3),
         lambda: CalibratedClassifierCV(er.LogisticRegression(C=C), method="temperature", ensemble=False, cv=3),
@@ -117,14 +124,17 @@ def _regressor(random, columns, wide=False):
         lambda: er.SVR(C=C, features=slot),
         lambda: er.Lasso(C=C),
         lambda: er.Regressor(loss="huber", C=C),
-        lambda: er.QuantileRegressor(),
+        lambda: er.QuantileRegressor(levels=np.sort(random.uniform(0.1, 0.9, random.integers(1, 4)))),
         lambda: er.KNNRegressor(int(random.integers(1, 9)), weights=random.choice(["uniform", "distance"])),
         lambda: er.TreeRegressor(max_leaf_nodes=int(random.integers(2, 30))),
         lambda: er.ForestRegressor(**few),
-        lambda: er.BoostingRegressor(**few),
+        lambda: er.BoostingRegressor(random.choice(["squared", "absolute", "huber"]), **few),
+        lambda: er.BoostingRegressor(er.losses.Quantile(float(random.uniform(0.1, 0.9))), **few),
         lambda: er.AdditiveRegressor(max_iter=20, interactions=2, random_state=seed),
         lambda: er.BaggingRegressor(random_state=seed, n_estimators=4),
-        lambda: er.VoteRegressor([("a", er.Ridge(C=C)), ("b", er.KNNRegressor(3))]),
+        lambda: er.VoteRegressor(
+            [er.Ridge(C=C), er.KNNRegressor(3), er.ForestRegressor(**few)], weights=random.uniform(size=3)
+        ),
     ]
     return random.choice(choices)()
 
@@ -178,6 +188,42 @@ def of_a_matrix(random):
         new[0] = np.nan
     machine = machine.fit(X) if make is _other else machine.fit(X, y)
     return machine, new[steady(machine, new, lambda rows: _said(machine, rows), random)]
+
+
+def of_a_frame(random):
+    """Trees of a frame with words in two columns, few and many, and rows with words that they have not met."""
+    rows, seed = int(random.integers(60, 300)), int(random.integers(100))
+    levels = [f"{random.choice(WORDS)} {k}" for k in range(int(random.integers(5, 60)))]
+    levels[0] = random.choice(["", " ", "O'Hara", "NULL", "nan", "a\0b"])
+    many, few = random.integers(len(levels), size=rows), random.integers(3, size=rows)
+    size = np.where(random.random(rows) < 0.1, np.nan, random.normal(size=rows))
+    y = random.normal(size=len(levels))[many] + 0.5 * few + np.nan_to_num(size)
+    usual = {"random_state": seed, "max_leaf_nodes": int(random.integers(2, 30))}
+    some = usual | {"n_estimators": int(random.integers(1, 9)), "splitter": str(random.choice(["best", "random"]))}
+    means = random.choice(["auto", True, False])
+    means = means if means == "auto" else means == "True"
+    kind = random.choice(["Classifier", "Regressor"])
+    choices = [
+        lambda: getattr(er, f"Tree{kind}")(**usual),
+        lambda: getattr(er, f"Forest{kind}")(**some),
+        lambda: getattr(er, f"Boosting{kind}")(**some, target_encoding=means),
+        lambda: getattr(er, f"Boosting{kind}")(**some, target_encoding=means),
+        lambda: getattr(er, f"Additive{kind}")(max_iter=20, interactions=2, random_state=seed),
+    ]
+    machine = random.choice(choices)()
+    if kind == "Classifier":
+        y = np.digitize(y, np.quantile(y, [0.5] if random.random() < 0.5 else [0.3, 0.6]))
+    frame = {"size": size, "many": [levels[k] for k in many], "few": np.array(["a", "b", "c"])[few]}
+    gaps = random.random(rows) < 0.1
+    frame["many"] = [None if gap else word for gap, word in zip(gaps, frame["many"], strict=True)]
+    machine = machine.fit(pl.DataFrame(frame), y)
+    words = [*levels, *WORDS, "never met", None, "'; DROP TABLE rows; --", "nan", "None"]
+    new = {
+        "size": random.choice([0.0, -0.0, np.nan, 1e300, -1e15, *size[:20]], 60),
+        "many": [words[k] for k in random.integers(len(words), size=60)],
+        "few": [["a", "b", "c", "d", None][k] for k in random.integers(5, size=60)],
+    }
+    return machine, pl.DataFrame(new)
 
 
 def steady(machine, X, said, random):
@@ -255,13 +301,17 @@ def _said_of_a_table(model, X):
     return [np.asarray(model.predict_encoded(X)), *_said(model.pipeline[-1], X)]
 
 
+#: How models are made, in turn.
+MADE = (of_a_table, of_a_matrix, of_a_matrix, of_a_table, of_a_matrix, of_a_frame)
+
+
 def judged(seed, folder):
     """What is wrong with one model: a line for each form, and how it was refused."""
     random = np.random.default_rng(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model, rows = (of_a_table if seed % 3 == 0 else of_a_matrix)(random)
+            model, rows = MADE[seed % len(MADE)](random)
         except (EmpiriskError, TypeError) as error:  # no such fit: a combination without a meaning, or a sparse table
             return "", f"no fit: {error}"
         name = " ".join(repr(model).split())

@@ -89,6 +89,26 @@ def test_categories_of_a_frame_are_words_in_the_graph(machine, tmp_path):
         assert exported.difference < DIGITS
 
 
+@pytest.mark.parametrize("machine", TREES, ids=repr)
+def test_trees_that_ask_whether_a_word_is_missing(machine, tmp_path):
+    import polars as pl
+
+    frame = pl.DataFrame({"town": ["Ulm", None, "Bonn", None] * 20})
+    model = clone(machine).fit(frame, frame["town"].is_null().to_numpy())
+    for ending in (".onnx", ".py"):
+        exported = er.export(model, tmp_path / f"model{ending}", frame)
+        assert exported.labels == 0
+        assert exported.difference < DIGITS
+
+
+def test_an_empty_text_is_no_category_in_a_file(tmp_path):
+    import polars as pl
+
+    model = er.TreeClassifier().fit(pl.DataFrame({"town": ["", "Ulm", None, "Bonn"] * 5}), [0, 1, 1, 0] * 5)
+    with pytest.raises(Unsuitable, match="'town' has the empty text as a category"):
+        er.export(model, tmp_path / "model.onnx")
+
+
 def test_hundreds_of_categories_are_sets(tmp_path):
     import polars as pl
 

@@ -25,6 +25,8 @@ AS_INPUTS |= {"Reshape": ("shape",), "TopK": ("k",), "CumSum": ("axis",)}
 FIXED: dict[str, dict[str, Any]] = {"ArgMax": {"keepdims": 0}}
 #: How a node of a tree decides: by a threshold, or by a set of values.
 AT_MOST, MEMBER = 0, 6
+#: What a node of no categories, where missing values alone go one way, asks for: ONNX has no empty sets.
+NO_CODE = -1.0
 
 
 def library() -> Any:
@@ -139,7 +141,7 @@ class _OnnxWriter:
         members, count = told["members"], len(told["feature"])
         modes = np.full(count, AT_MOST, dtype=np.uint8)
         modes[list(members)] = MEMBER
-        sets = [value for number in sorted(members) for value in (*members[number], np.nan)]
+        sets = [value for number in sorted(members) for value in (*(members[number] or [NO_CODE]), np.nan)]
         written: dict[str, Any] = {
             "n_targets": int(told["n_targets"]),
             "aggregate_function": 1,

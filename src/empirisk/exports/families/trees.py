@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.errors import Unsuitable
 from empirisk.exports.registry import Answers, told_by, write_answers
 from empirisk.exports.tensor import Symbolic, apply, constant
 from empirisk.trees.boosting import BoostingClassifier, BoostingRegressor
@@ -19,15 +20,20 @@ def coded(columns: Columns, x: Any) -> Symbolic:
     if all(found is None for found in columns.categories):
         return x[:, :]
     parts = [
-        x[:, [place]] if found is None else _codes(x[:, [place]], found)
-        for place, found in enumerate(columns.categories)
+        x[:, [place]] if found is None else _codes(x[:, [place]], found, name)
+        for place, (found, name) in enumerate(zip(columns.categories, columns.names, strict=True))
     ]
     return np.concatenate(parts, axis=1)
 
 
-def _codes(column: Symbolic, categories: NDArray) -> Symbolic:
+def _codes(column: Symbolic, categories: NDArray, name: str) -> Symbolic:
     """The place of each value among the categories."""
     words = categories.dtype.kind in "OU"
+    if words and "" in categories:
+        raise Unsuitable(
+            f"Column {name!r} has the empty text as a category, which is a missing value in exported files; write "
+            "another word in its place before the fit."
+        )
     keys = categories.astype(str) if words else categories.astype(np.float64)
     return apply("LabelEncoder", column, keys=keys, values=np.arange(len(keys), dtype=np.float64), default=np.nan)
 
