@@ -1,16 +1,21 @@
 """Seconds of fits on an accelerator, with X in memory at the start, beside the seconds that they should take.
 
 ``python -m benchmarks device`` runs every row on the accelerator that JAX sees. ``EMPIRISK_BENCH_ROWS=kmeans,svm`` runs
-those alone, ``EMPIRISK_BENCH_SHARE=0.01`` takes that share of rows, landmarks and clusters,
+those alone, in this order, ``EMPIRISK_BENCH_SHARE=0.01`` takes that share of rows, landmarks and clusters,
 ``EMPIRISK_BENCH_DEVICE=jax:cpu`` the code of accelerators on the processor, ``EMPIRISK_BENCH_LIMIT=60`` ends a fit
-after so many seconds. A fit is timed with all that JAX compiles for it, and once more without where that was within
-the limit.
+after so many seconds, and ``EMPIRISK_BENCH_BUDGET=220`` begins no more fits than so many seconds allow. A fit is timed
+with all that JAX compiles for it, and once more without where there is time; ``EMPIRISK_BENCH_PROFILE=12`` prints the
+functions in which that second one spent most, each with its own seconds and those of what it called.
 """
 
+import cProfile
+import io
 import os
+import pstats
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,6 +28,11 @@ SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
 ONLY = os.environ.get("EMPIRISK_BENCH_ROWS", "")
 DEVICE = os.environ.get("EMPIRISK_BENCH_DEVICE", "gpu")
 LIMIT = float(os.environ.get("EMPIRISK_BENCH_LIMIT", "60"))
+BUDGET = float(os.environ.get("EMPIRISK_BENCH_BUDGET", "inf"))
+PROFILED = int(os.environ.get("EMPIRISK_BENCH_PROFILE", "0"))
+BEGIN = perf_counter()
+#: The rooms whose functions a profile shows.
+INNER = "empirisk/(scale|solvers|maps|linalg|clusters|fits)/"
 #: Columns of the rows of kernel machines: those of the HIGGS table.
 COLUMNS = 28
 
@@ -45,6 +55,11 @@ class Row:
     title: str
     target: float
     make: Callable[[], Callable[[], str]]
+
+
+def left() -> float:
+    """The seconds that a fit may take."""
+    return min(LIMIT, BUDGET - (perf_counter() - BEGIN))
 
 
 def size(count: int, least: int = 20) -> int:
@@ -84,7 +99,7 @@ def kernel_machine(kind: Any, count: int, tol: float, labels: bool = False, **op
     kernel = er.kernels.Gaussian("median")
     features = kernel if rank is None else er.maps.Nystrom(kernel, rank=size(rank), random_state=0)
     target = y > np.median(y) if labels else y
-    return fit(kind(features=features, tol=tol, max_time=LIMIT, **options), X, target)
+    return fit(kind(features=features, tol=tol, max_time=left(), **options), X, target)
 
 
 def digits() -> Callable[[], str]:
@@ -92,14 +107,14 @@ def digits() -> Callable[[], str]:
     X, random = rows(size(60_000, 200), 784), np.random.default_rng(2)
     classes = random.integers(0, 10, len(X))
     X = (random.normal(size=(10, 784)) * 0.3)[classes] + X
-    machine = er.SVM(features=er.kernels.Gaussian("median"), multiclass="one_vs_one", tol=1e-3, max_time=LIMIT)
+    machine = er.SVM(features=er.kernels.Gaussian("median"), multiclass="one_vs_one", tol=1e-3, max_time=left())
     return fit(machine, X.astype(np.float32), classes)
 
 
 def clusters() -> Callable[[], str]:
     """Fifty rounds of k-means from the first rows."""
     X = rows(size(4_000_000, 2000), 32)
-    machine = er.KMeans(size(1000), init=X[: size(1000)], n_init=1, shifts=0, max_iter=50, max_time=LIMIT)
+    machine = er.KMeans(size(1000), init=X[: size(1000)], n_init=1, shifts=0, max_iter=50, max_time=left())
     return fit(machine, X)
 
 
@@ -131,17 +146,30 @@ ROWS = (
     Row("nystrom_svm", "Nystrom SVM, gap 1e-3", 60, landmarks(er.SVM, 1e-3, labels=True)),
     Row("digits", "SVM 60 000 x 784, ten classes one against one", 5, digits),
     Row("ridge_million", "kernel ridge 1 000 000 x 28, C = 0.1, gap 1e-3", 60, full(er.Ridge, 1_000_000, 1e-3, C=0.1)),
+    Row("million_C1", "kernel ridge 1 000 000 x 28, C = 1, gap 1e-3", 240, full(er.Ridge, 1_000_000, 1e-3, C=1.0)),
 )
+
+
+def profiled(work: Callable[[], str]) -> tuple[float, str]:
+    """The seconds of a fit, and in which functions it spent most of them."""
+    profile, begin = cProfile.Profile(), perf_counter()
+    profile.runcall(work)
+    seconds, text = perf_counter() - begin, io.StringIO()
+    pstats.Stats(profile, stream=text).sort_stats("cumulative").print_stats(INNER, PROFILED)
+    return seconds, "".join(f"    {line}\n" for line in text.getvalue().splitlines()[7:] if line.strip())
 
 
 def run() -> None:
     """Every row, or those of ``EMPIRISK_BENCH_ROWS``."""
-    wanted = [row for row in ROWS if not ONLY or row.name in ONLY.split(",")]
-    for row in wanted:
+    named = {row.name: row for row in ROWS}
+    for row in [named[name] for name in ONLY.split(",")] if ONLY else ROWS:
+        if left() <= 0:
+            print(f"{row.title:<58} no time left", flush=True)
+            continue
         with er.config(device=DEVICE), warnings.catch_warnings(action="ignore"):
             work = row.make()
             first, reached = timed(work)
-            again = f"{timed(work)[0]:.3g}" if first < LIMIT else "-"
-        print(
-            f"{row.title:<58} first {first:6.3g} s, again {again:>5} s, target {row.target:g} s | {reached}", flush=True
-        )
+            print(f"{row.title:<58} first {first:6.3g} s, target {row.target:g} s | {reached}", flush=True)
+            if first < left():
+                seconds, functions = profiled(work) if PROFILED else (timed(work)[0], "")
+                print(f"{'':<58} again {seconds:6.3g} s\n{functions}", end="", flush=True)

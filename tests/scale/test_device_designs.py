@@ -51,6 +51,9 @@ def test_products_are_those_in_memory():
             np.testing.assert_allclose(one.predict(w[:, 0], 2.0), other.predict(w[:, 0], 2.0), **near)
             np.testing.assert_allclose(one.tdot(u), other.tdot(u), **near)
             np.testing.assert_allclose(one.gram(weights[:rows]), other.gram(weights[:rows]), **near)
+            curved = [design.curved_product(w[:, 0], 2.0, weights[:rows]) for design in (one, other)]
+            for found, expected in zip(*curved, strict=True):
+                np.testing.assert_allclose(found, expected, **near)
             np.testing.assert_allclose(one.squared_columns(), other.squared_columns(), **near)
             # What float32 rounds are k(x, z) <= 1 and the entries of the projected weights.
             inward = getattr(one, "_inward", lambda w: w)(w)

@@ -46,6 +46,19 @@ def test_blocks_and_sums_are_those_of_the_processor():
         assert abs(single - expected).max() <= 1e-4 * size, kernel
 
 
+def test_sums_over_items_that_fill_no_power_of_two():
+    """Blocks end soon after the items, however many there are; both products of a block are made of it at once."""
+    device, kernel = the_device(), er.kernels.Gaussian(2.0).fit(X)
+    for rows, others in ((700, 300), (1100, 1300), (2100, 30)):
+        A, B = RNG.normal(size=(rows, 3)), RNG.normal(size=(others, 3))
+        left, right = (DeviceItems.of(device, kernel.expression(items), np.float64) for items in (A, B))
+        K, c, scales = kernel(A, B), RNG.normal(size=others), RNG.random(rows)
+        np.testing.assert_allclose(left.sums(right, c), K @ c, atol=1e-9)
+        found, total = left.weighted_sums(right, c, 0.5, scales)
+        np.testing.assert_allclose(found, K.T @ (scales * (K @ c + 0.5)), atol=1e-9)
+        assert total == pytest.approx(float(scales @ (K @ c + 0.5)))
+
+
 @pytest.mark.parametrize(
     "machine",
     [

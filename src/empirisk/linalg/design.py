@@ -188,6 +188,11 @@ class Design:
         """The same rows for steps that need few digits, in float32 where that is faster."""
         return self
 
+    def curved_product(self, w: Array, b: float, curvatures: Array) -> tuple[Array, float]:
+        """A' diag(c) (A w + b) for curvatures c, and the sum of c (A w + b)."""
+        curved = curvatures * self.predict(w, b)
+        return self.tdot(curved), float(curved.sum())
+
     def preconditioner(self, curvatures: Array, stiffness: Array) -> Callable[[Array], Array] | None:
         """About the inverse of  diag(stiffness) + A' diag(curvatures) A;  None for that of its diagonal."""
         return None

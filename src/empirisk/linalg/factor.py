@@ -280,10 +280,10 @@ class ConjugateGradients(ByColumns):
         return lambda residual: residual / diagonal
 
     def _multiply(self, vector: Array) -> Array:
-        w, design = vector[: len(self._stiffness)], self._design.rough
-        curved = self._curvatures * (design.dot(w) + vector[len(w) :].sum())
-        product = self._stiffness * w + design.tdot(curved)
-        return np.append(product, curved.sum()) if self._intercept else product
+        w = vector[: len(self._stiffness)]
+        product, total = self._design.rough.curved_product(w, float(vector[len(w) :].sum()), self._curvatures)
+        product += self._stiffness * w
+        return np.append(product, total) if self._intercept else product
 
     def _conditioned(self, residual: Array) -> Array:
         count = len(self._stiffness)

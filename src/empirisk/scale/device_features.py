@@ -71,6 +71,8 @@ class DeviceFeatures(StreamedDesign):
             return as_numpy(_outward(self._inside, padded)).reshape(-1, *v.shape[1:])
 
     def dot(self, w):
+        if not w.any():
+            return np.zeros((self.shape[0], *w.shape[1:]))
         items, basis = self._sides
         out = items.sums(basis, self._inward(w))
         return out if self.shift is None else out - self.shift @ w
@@ -82,6 +84,13 @@ class DeviceFeatures(StreamedDesign):
 
     def predict_and_correlate(self, w, b, slopes, *vectors):
         return Design.predict_and_correlate(self, w, b, slopes, *vectors)
+
+    def curved_product(self, w, b, curvatures):
+        items, basis = self._sides
+        level = b if self.shift is None else b - float(self.shift @ w)
+        total, weight = items.weighted_sums(basis, self._inward(w), level, curvatures)
+        product = self._outward(total)
+        return product if self.shift is None else product - weight * self.shift, weight
 
     def _features_of(self, places: NDArray[np.intp]) -> jax.Array:
         """phi of some rows less the shift, on the device, with rows after theirs that count for nothing."""

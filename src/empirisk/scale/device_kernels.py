@@ -83,8 +83,8 @@ class DeviceItems:
         room, tail = _room(others.count), coefficients.shape[1:]
         padded = np.zeros((room, int(np.prod(tail))))
         padded[: others.count] = coefficients.reshape(others.count, -1)
-        height, width = min(self.device.height, _room(self.count)), min(self.device.width, room)
-        panels = min(PANELS, _room(self.count) // height)
+        height, width = min(self.device.height, _room(self.count)), _side(others.count, self.device.width)
+        panels = min(PANELS, -(-self.count // height))
         found: list[jax.Array] = []
         with self.device.computing():
             weights = self.device.put(padded, others.expression.dtype)
@@ -95,6 +95,31 @@ class DeviceItems:
                 if len(found) > WAITING:
                     found[-1 - WAITING].block_until_ready()
             return as_numpy(jnp.concatenate(found))[: self.count].reshape(self.count, *tail)
+
+    def weighted_sums(
+        self, others: DeviceItems, coefficients: Array, level: float, scales: Array
+    ) -> tuple[Array, float]:
+        """K' s and the sum of s, with s = scales (K c + level): every block of K is made once for both products."""
+        side, tallest = _side(others.count, self.device.width), min(_room(self.count), self.device.height)
+        columns = -(-others.count // side) * side
+        # Rows of which all columns take no more room than a block has elsewhere, as a power of two.
+        height = min(tallest, 1 << max(self.device.height * self.device.width // columns, 1).bit_length() - 1)
+        panels = min(PANELS * tallest // height, -(-self.count // height))
+        padded = np.zeros(columns)
+        padded[: others.count] = coefficients
+        sums: tuple[jax.Array, jax.Array]
+        with self.device.computing():
+            weights, spread = self.device.put(padded, others.expression.dtype), self.device.put_once(scales)
+            spread = jnp.pad(spread, (0, _room(self.count) - self.count))
+            sums, before = (jnp.zeros(columns), jnp.zeros(())), []
+            for rows in slices(self.count, panels * height):
+                check_stop()
+                sides = self.expression, rows.start, others.expression
+                sums = _weighted_sums(sums, *sides, weights, level, spread, height, panels)
+                before.append(sums[1])
+                if len(before) > WAITING:
+                    before.pop(0).block_until_ready()
+            return as_numpy(sums[0])[: others.count], float(sums[1])
 
     def padded(self, matrix: jax.Array) -> jax.Array:
         """A matrix on the device with a row for every item, with zeros after them as the items have."""
@@ -114,6 +139,14 @@ class DeviceItems:
 def _room(count: int) -> int:
     """The next power of two: few shapes are compiled, and a block of rows divides it."""
     return max(LEAST_ROOM, 1 << max(count - 1, 0).bit_length())
+
+
+def _side(count: int, most: int) -> int:
+    """The side of blocks of items: a power of two, of which a multiple exceeds the count by little."""
+    side = min(most, _room(count))
+    while side > LEAST_ROOM and -(-count // side) * side > count + count // 16:
+        side //= 2
+    return side
 
 
 @compiled
@@ -161,3 +194,28 @@ def _sums(
         return lax.fori_loop(0, blocks, add, jnp.zeros((height, coefficients.shape[1]), jnp.float64))
 
     return lax.map(panel, jnp.arange(panels)).reshape(panels * height, -1)
+
+
+@partial(compiled, static_argnames=("height", "panels"))
+def _weighted_sums(
+    sums: tuple[jax.Array, jax.Array],
+    left: Expression,
+    start: Any,
+    right: Expression,
+    coefficients: jax.Array,
+    level: Any,
+    scales: jax.Array,
+    height: int,
+    panels: int,
+) -> tuple[jax.Array, jax.Array]:
+    some = _part(right, 0, len(coefficients))
+
+    def add(number: Any, sums: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        place = start + number * height
+        block = evaluate(_part(left, place, height), some)
+        f = (block * coefficients).sum(axis=1, dtype=jnp.float64) + level
+        scaled = lax.dynamic_slice_in_dim(scales, place, height) * f
+        part = (block * scaled.astype(block.dtype)[:, None]).sum(axis=0, dtype=jnp.float64)
+        return sums[0] + part, sums[1] + scaled.sum()
+
+    return lax.fori_loop(0, panels, add, sums)
