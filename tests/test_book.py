@@ -1,5 +1,6 @@
 """The site as text: its code runs, its links lead somewhere, and every public name is shown at work."""
 
+import ast
 import inspect
 import os
 import re
@@ -51,6 +52,18 @@ def test_every_lesson_runs_with_its_assertions():
     assert all("assert " in lesson.read_text(encoding="utf-8") for lesson in LESSONS)
     if os.getloadavg()[0] < 3:  # of a busy machine seconds say nothing
         assert perf_counter() - begin < SECONDS
+
+
+def pictures(lesson):
+    """How many blocks of a lesson end in a picture."""
+    ends = [ast.parse(block).body[-1:] for block in re.split("^# %%.*$", lesson.read_text(), flags=re.MULTILINE)]
+    shown = [ast.unparse(end[0].value) for end in ends if end and isinstance(end[0], ast.Expr)]
+    return sum(said == "figure" or said.startswith("er.plots.") for said in shown)
+
+
+def test_sixteen_lessons_have_three_to_six_pictures():
+    assert len(LESSONS) == 16
+    assert {lesson.name: count for lesson in LESSONS if not 3 <= (count := pictures(lesson)) <= 6} == {}
 
 
 def test_exercises_have_folded_solutions_that_end():

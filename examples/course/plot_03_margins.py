@@ -226,8 +226,8 @@ er.plots.animate(er.SVM(C=0.5, solver=er.solvers.DualAscent(passes=1)), noisy, l
 # %%
 # Every loss has a dual
 # ---------------------
-# The hinge is special in that most prices are zero. The logistic loss has a dual too: prices
-# :math:`0 \le \lambda_i \le 1`, with their entropy H in place of their sum,
+# The hinge is special in that most dual variables are zero. The logistic loss has a dual too, with variables
+# :math:`0 \le \lambda_i \le 1` and their entropy H in place of their sum,
 #
 # .. math:: D(\lambda) = C \sum_i H(\lambda_i) - \tfrac{C^2}{2} \Big\| \sum_i \lambda_i y_i x_i \Big\|^2 ,
 #
