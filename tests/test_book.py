@@ -121,6 +121,11 @@ def test_every_public_name_is_in_an_example():
     assert not lacking
 
 
+def test_every_view_is_in_the_gallery():
+    scripts = "\n".join(script.read_text(encoding="utf-8") for script in (ROOT / "examples" / "views").rglob("*.py"))
+    assert [name for name in er.plots.__all__ if f"er.plots.{name}(" not in scripts] == []
+
+
 def test_the_command_line_page_has_every_option():
     from empirisk.cli import main
 
@@ -161,6 +166,12 @@ def test_parameters_are_written_out_with_their_text():
         if (lacking and name != "empirisk.solvers.Watch") or empty or passed_on:  # a watch keeps its own fields
             faults.append((name, lacking, empty, passed_on))
     assert faults == []
+
+
+def test_errors_have_the_example_of_their_page():
+    _, words = written(er.errors.NotSeparable)
+    assert ":doc:`/messages/ER012`" in words
+    assert "er.SVM(C=np.inf).fit(" in words
 
 
 def test_attributes_of_a_composed_machine_are_written_out_once():
