@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -64,6 +65,28 @@ def pictures(lesson):
 def test_sixteen_lessons_have_three_to_six_pictures():
     assert len(LESSONS) == 16
     assert {lesson.name: count for lesson in LESSONS if not 3 <= (count := pictures(lesson)) <= 6} == {}
+
+
+#: What a notebook has in other words: where links lead, and the names of directives and roles.
+MARKUP = re.compile(r"\s<[^>`]*>`|:(?:doc|class|func|mod|math):|^(?:# )?\.\. .*?::", flags=re.MULTILINE)
+
+
+def words(*texts):
+    """The longer words of some texts."""
+    return set(re.findall("[A-Za-z]{4,}", MARKUP.sub("", "\n".join(texts))))
+
+
+def test_notebooks_of_the_lessons_say_what_the_scripts_say():
+    """``make notebooks`` writes them again."""
+    for lesson in LESSONS:
+        script = lesson.read_text(encoding="utf-8")
+        cells = json.loads(lesson.with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
+        sources = [("".join(cell["source"]), cell["cell_type"]) for cell in cells]
+        (about, *code) = ast.parse(script).body
+        read = ast.parse("\n".join(text for text, kind in sources if kind == "code")).body
+        assert [ast.dump(one) for one in read] == [ast.dump(one) for one in code], lesson.name
+        comments = [line for line in script.splitlines() if line.startswith("# ")]
+        assert words(about.value.value, *comments) <= words(*(text for text, _ in sources)), lesson.name
 
 
 def test_exercises_have_folded_solutions_that_end():
