@@ -310,6 +310,35 @@ assert not np.allclose(without.coef_, machine.coef_, atol=1e-3)
 # .. end-solution::
 
 # %%
+# .. admonition:: Exercise 3.5
+#
+#    Learn to tell 0 from 1 on thirty images of 64 pixels, by the hinge without a penalty and with one, and score both on
+#    the other images. Then tell ten digits apart on a hundred images, each against all others.
+#
+# .. solution::
+#
+# With more columns than rows a separating plane is always there, so every one of them is right on all rows that it
+# has learned from. Without a penalty any such plane will do, and most are useless; the widest margin is right on all
+# other images too. For ten digits a hundred images are few: a perfect score on them says little.
+from sklearn.datasets import load_digits
+
+images, digit = load_digits(return_X_y=True)
+images, binary = images / 16, digit < 2
+two, which = images[binary], digit[binary]
+honest = {}
+for penalty in ("none", "l2"):
+    machine = er.Classifier(loss="hinge", penalty=penalty, C=1.0).fit(two[:30], which[:30])
+    assert machine.score(two[:30], which[:30]) == 1.0
+    honest[penalty] = machine.score(two[30:], which[30:])
+assert honest["none"] < honest["l2"] == 1.0
+ten = er.SVM(C=10.0, multiclass="one_vs_rest").fit(images[:100], digit[:100])
+assert ten.score(images[:100], digit[:100]) == 1.0 > 0.9 > ten.score(images[100:], digit[100:])
+print(honest, f"ten digits: {ten.score(images[100:], digit[100:]):.0%}")
+
+# %%
+# .. end-solution::
+
+# %%
 # Where to read on
 # ----------------
 # - :class:`empirisk.SVM`, :class:`empirisk.Perceptron`, :class:`empirisk.NearestCentroid`,
