@@ -312,14 +312,15 @@ assert not np.allclose(without.coef_, machine.coef_, atol=1e-3)
 # %%
 # .. admonition:: Exercise 3.5
 #
-#    Learn to tell 0 from 1 on thirty images of 64 pixels, by the hinge without a penalty and with one, and score both on
-#    the other images. Then tell ten digits apart on a hundred images, each against all others.
+#    Learn to tell 0 from 1 on thirty images of 64 pixels, by the hinge without a penalty and with one, and score both
+#    on the other images. Then tell ten digits apart on a hundred images, each against all others.
 #
 # .. solution::
 #
-# With more columns than rows a separating plane is always there, so every one of them is right on all rows that it
-# has learned from. Without a penalty any such plane will do, and most are useless; the widest margin is right on all
-# other images too. For ten digits a hundred images are few: a perfect score on them says little.
+# With more columns than rows a separating plane is nearly always there, so both are right on all rows that they have
+# learned from. Without a penalty any such plane will do, and the one that is found is worse than a coin on other
+# images; the one with the penalty is right on all of them. For ten digits a hundred images are few: a perfect score on
+# them says little.
 from sklearn.datasets import load_digits
 
 images, digit = load_digits(return_X_y=True)
