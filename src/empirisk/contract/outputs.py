@@ -5,8 +5,9 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.base import ClassifierMixin
 
 from empirisk import state
 from empirisk.contract.inputs import sorted_classes
@@ -142,6 +143,18 @@ def probabilities_of(shares: Array, classes: NDArray | list[NDArray]) -> Any:
     if isinstance(classes, list):
         return [probabilities_of(part, names) for part, names in zip(by_label(shares, classes), classes, strict=True)]
     return untied(shares / shares.sum(axis=1, keepdims=True))
+
+
+class LabelsClassifier(ClassifierMixin):
+    """A classifier that learns one label of each row, or several."""
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of the rows whose class is right; of several labels: of the rows whose labels all are."""
+        labels, several = label_columns(y)
+        if several:
+            right = (self.predict(X) == np.asarray(labels)).all(axis=1)  # type: ignore[attr-defined]
+            return float(np.average(right, weights=sample_weight))
+        return super().score(X, y, sample_weight)
 
 
 class LogProbabilities:
