@@ -134,7 +134,7 @@ def test_distances_that_rounding_decides_are_told():
 
 
 def test_centres_between_which_rounding_decides_are_told_apart():
-    """Rows of zeros and ones that dense and sparse k-means sort to other minima, and to the same with a little noise."""
+    """Rows of zeros and ones that dense and sparse k-means sort to other minima: with a little noise, to the same."""
     rows = np.random.default_rng(59).integers(0, 2, (30, 3)).astype(float)
     case = cases.Case(18, er.KMeans(3, n_init=1, random_state=0), rows, np.zeros(30), None, "")
     dense, thin = checks.fit(case), checks.fit(case, X=sparse.csr_matrix(rows))
