@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length
 
 from empirisk import state
-from empirisk.contract.inputs import sorted_classes
+from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.contract.multiclass import elected, untied
 from empirisk.errors import EmpiriskError, Unsuitable
 
@@ -152,8 +153,10 @@ class LabelsClassifier(ClassifierMixin):
         """The share of the rows whose class is right; of several labels: of the rows whose labels all are."""
         labels, several = label_columns(y)
         if several:
-            right = (self.predict(X) == np.asarray(labels)).all(axis=1)  # type: ignore[attr-defined]
-            return float(np.average(right, weights=sample_weight))
+            found = self.predict(X)
+            check_consistent_length(found, labels)
+            right = (found == np.asarray(labels)).all(axis=1)
+            return float(np.average(right, weights=check_weights(sample_weight, len(right))))
         return super().score(X, y, sample_weight)
 
 
