@@ -6,7 +6,7 @@
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
 # make docs    build the site into docs/_build/html, without the network
-# make notebooks  write the lessons and views as notebooks beside their scripts (the site offers them too)
+# make notebooks  write the lessons and views as notebooks beside their scripts, after a lesson has changed (the site offers them too)
 # make clients try the programs of other people (SHAP, MLflow, skops, Optuna, Torch, ...) in an environment of their own
 # make version VERSION=0.2.0   write the next version, and date its section of the changelog
 # make golden  write the model files of this version that later ones must load

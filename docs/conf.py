@@ -63,7 +63,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": []}
+# Beside lessons and views there is room for lines of code; their list is one click away.
+html_sidebars = {"index": [], "course/plot_*": [], "gallery/*/plot_*": []}
 
 
 reference.write(Path(__file__).parent)  # autosummary lists the files that it reads before any event

@@ -1,6 +1,8 @@
 """The site as text: its code runs, its links lead somewhere, and every public name is shown at work."""
 
+import ast
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -51,6 +53,40 @@ def test_every_lesson_runs_with_its_assertions():
     assert all("assert " in lesson.read_text(encoding="utf-8") for lesson in LESSONS)
     if os.getloadavg()[0] < 3:  # of a busy machine seconds say nothing
         assert perf_counter() - begin < SECONDS
+
+
+def pictures(lesson):
+    """How many blocks of a lesson end in a picture."""
+    ends = [ast.parse(block).body[-1:] for block in re.split("^# %%.*$", lesson.read_text(), flags=re.MULTILINE)]
+    shown = [ast.unparse(end[0].value) for end in ends if end and isinstance(end[0], ast.Expr)]
+    return sum(said == "figure" or said.startswith("er.plots.") for said in shown)
+
+
+def test_sixteen_lessons_have_three_to_six_pictures():
+    assert len(LESSONS) == 16
+    assert {lesson.name: count for lesson in LESSONS if not 3 <= (count := pictures(lesson)) <= 6} == {}
+
+
+#: What a notebook has in other words: where links lead, and the names of directives and roles.
+MARKUP = re.compile(r"\s<[^>`]*>`|:(?:doc|class|func|mod|math):|^(?:# )?\.\. .*?::", flags=re.MULTILINE)
+
+
+def words(*texts):
+    """The longer words of some texts."""
+    return set(re.findall("[A-Za-z]{4,}", MARKUP.sub("", "\n".join(texts))))
+
+
+def test_notebooks_of_the_lessons_say_what_the_scripts_say():
+    """``make notebooks`` writes them again."""
+    for lesson in LESSONS:
+        script = lesson.read_text(encoding="utf-8")
+        cells = json.loads(lesson.with_suffix(".ipynb").read_text(encoding="utf-8"))["cells"]
+        sources = [("".join(cell["source"]), cell["cell_type"]) for cell in cells]
+        (about, *code) = ast.parse(script).body
+        read = ast.parse("\n".join(text for text, kind in sources if kind == "code")).body
+        assert [ast.dump(one) for one in read] == [ast.dump(one) for one in code], lesson.name
+        comments = [line for line in script.splitlines() if line.startswith("# ")]
+        assert words(about.value.value, *comments) <= words(*(text for text, _ in sources)), lesson.name
 
 
 def test_exercises_have_folded_solutions_that_end():
@@ -108,6 +144,11 @@ def test_every_public_name_is_in_an_example():
     assert not lacking
 
 
+def test_every_view_is_in_the_gallery():
+    scripts = "\n".join(script.read_text(encoding="utf-8") for script in (ROOT / "examples" / "views").rglob("*.py"))
+    assert [name for name in er.plots.__all__ if f"er.plots.{name}(" not in scripts] == []
+
+
 def test_the_command_line_page_has_every_option():
     from empirisk.cli import main
 
@@ -148,6 +189,12 @@ def test_parameters_are_written_out_with_their_text():
         if (lacking and name != "empirisk.solvers.Watch") or empty or passed_on:  # a watch keeps its own fields
             faults.append((name, lacking, empty, passed_on))
     assert faults == []
+
+
+def test_errors_have_the_example_of_their_page():
+    _, words = written(er.errors.NotSeparable)
+    assert ":doc:`/messages/ER012`" in words
+    assert "er.SVM(C=np.inf).fit(" in words
 
 
 def test_attributes_of_a_composed_machine_are_written_out_once():

@@ -55,11 +55,29 @@ IN_NOTEBOOKS = (
     ),
     (r":(?:doc|class|func|meth|ref):`~?([^`<]*?)(?: ?<[^`]*>)?`", r"\1"),
 )
+#: A table with rules of "=" above its head, below it, and below its last row; their gaps are those of the columns.
+TABLE = re.compile(r"^(=+(?: +=+)+)\n(.+)\n\1\n((?:.+\n)+?)\1$", flags=re.MULTILINE)
 _their_rst2md = notebook.rst2md
+
+
+def table(found: re.Match[str]) -> str:
+    """A table as Markdown.
+
+    >>> table(TABLE.match("===  ===\\na    b\\n===  ===\\n1    2\\n===  ==="))
+    '| a | b |\\n|---|---|\\n| 1 | 2 |'
+    """
+    columns = [one.span() for one in re.finditer("=+", found[1])]
+    starts, ends = [start for start, _ in columns], [*(start for start, _ in columns[1:]), None]
+    head, *rows = (
+        "| " + " | ".join(line[a:b].strip() for a, b in zip(starts, ends, strict=True)) + " |"
+        for line in (found[2], *found[3].splitlines())
+    )
+    return "\n".join([head, "|---" * len(columns) + "|", *rows])
 
 
 def rst2md(text: str, *arguments: Any, **options: Any) -> str:
     """Text of a block as Markdown, with our directives in words."""
+    text = TABLE.sub(table, text)
     for pattern, written in IN_NOTEBOOKS:
         text = re.sub(pattern, written, text, flags=re.MULTILINE)
     return _their_rst2md(text, *arguments, **options)

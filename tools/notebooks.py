@@ -1,4 +1,4 @@
-"""Lessons and views as notebooks, each beside its script: ``make notebooks``. Git does not keep them."""
+"""Lessons and views as notebooks, each beside its script: ``make notebooks``. Git keeps those of the lessons."""
 
 from pathlib import Path
 
@@ -16,7 +16,9 @@ def main() -> None:
     conf = {**DEFAULT_GALLERY_CONF, "image_scrapers": (gallery.FigureScraper(),)}
     for script in sorted(EXAMPLES.rglob("plot_*.py")):
         _, blocks = split_code_and_text_blocks(str(script))
-        save_notebook(jupyter_notebook(blocks, conf, str(script.parent)), str(script.with_suffix(".ipynb")))
+        notebook = jupyter_notebook(blocks, conf, str(script.parent))
+        del notebook["metadata"]["language_info"]["version"]  # of the Python that writes, which says nothing
+        save_notebook(notebook, str(script.with_suffix(".ipynb")))
 
 
 if __name__ == "__main__":

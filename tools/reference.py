@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import empirisk as er
+from empirisk import messages
+from empirisk.errors import EmpiriskError
 from tools import pages as site_pages
 
 #: Title and names of each page, in the order of a reader's questions; what is not named here stands on the last page.
@@ -135,11 +137,25 @@ def _write(path: Path, text: str) -> None:
 def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Write out parameters and attributes that a docstring takes from another one, and keep bars as they are.
 
-    Sphinx calls this for every docstring.
+    Errors have the example of their page. Sphinx calls this for every docstring.
     """
+    if code := vars(value).get("code") if isinstance(value, type) and issubclass(value, EmpiriskError) else "":
+        lines += _example_of_page(code)
     written = _expanded(_borrowed(value, _with_examples(lines)) if what == "class" else _with_examples(lines), value)
     end = written.index("Examples") if "Examples" in written else len(written)
     lines[:] = [_escaped(line) for line in written[:end]] + written[end:]
+
+
+def _example_of_page(code: str) -> list[str]:
+    """A link to the page of a code, and the example that brings its message about.
+
+    >>> _example_of_page("ER012")[1]
+    'What to do: :doc:`/messages/ER012`.'
+    """
+    example = re.findall("^## Example\n```python\n(.*?)```", messages.page(code), flags=re.DOTALL | re.MULTILINE)[0]
+    block = [f"    {line}".rstrip() for line in example.splitlines()]
+    title = ["Examples", "--------", ".. code-block:: python", ""]
+    return ["", f"What to do: :doc:`/messages/{code}`.", "", *title, *block, ""]
 
 
 def _with_examples(lines: list[str]) -> list[str]:
@@ -242,7 +258,7 @@ def linked(text: str) -> str:
 def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
     """Leave out methods that scikit-learn gives to every estimator, such as ``set_output`` and ``set_fit_request``."""
     theirs = getattr(value, "__module__", None) or ""
-    return True if theirs.startswith("sklearn.") or name.endswith("_request") else None
+    return True if theirs.startswith("sklearn.") or name.endswith("_request") or name == "set_params" else None
 
 
 def _escaped(line: str) -> str:

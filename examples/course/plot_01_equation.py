@@ -89,7 +89,7 @@ print(f"the store is right on {recall:.0%} of its own rows and on {use:.0%} of n
 # ----------------
 # The opposite of storing is to choose from few functions. Take circles: draw 500 of them at random, count the errors
 # of each on the sample, and keep the best. :class:`empirisk.selection.HypothesisSearch` does this. No circle is a
-# rectangle, so some error stays; but a circle that is right on 50 rows is rather right on new ones.
+# rectangle, so some error stays; but a circle that is right on 50 rows is likely to be right on new ones.
 
 
 def circle(columns, random):

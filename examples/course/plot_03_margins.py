@@ -226,8 +226,8 @@ er.plots.animate(er.SVM(C=0.5, solver=er.solvers.DualAscent(passes=1)), noisy, l
 # %%
 # Every loss has a dual
 # ---------------------
-# The hinge is special in that most prices are zero. The logistic loss has a dual too: prices
-# :math:`0 \le \lambda_i \le 1`, with their entropy H in place of their sum,
+# The hinge is special in that most dual variables are zero. The logistic loss has a dual too, with variables
+# :math:`0 \le \lambda_i \le 1` and their entropy H in place of their sum,
 #
 # .. math:: D(\lambda) = C \sum_i H(\lambda_i) - \tfrac{C^2}{2} \Big\| \sum_i \lambda_i y_i x_i \Big\|^2 ,
 #
@@ -305,6 +305,36 @@ without = er.SVM(C=C).fit(np.delete(noisy, silent, axis=0), np.delete(labels, si
 assert np.allclose(without.coef_, machine.coef_, atol=1e-4)
 without = er.SVM(C=C).fit(np.delete(noisy, heard, axis=0), np.delete(labels, heard))
 assert not np.allclose(without.coef_, machine.coef_, atol=1e-3)
+
+# %%
+# .. end-solution::
+
+# %%
+# .. admonition:: Exercise 3.5
+#
+#    Learn to tell 0 from 1 on thirty images of 64 pixels, by the hinge without a penalty and with one, and score both
+#    on the other images. Then tell ten digits apart on a hundred images, each against all others.
+#
+# .. solution::
+#
+# With more columns than rows a separating plane is nearly always there, so both are right on all rows that they have
+# learned from. Without a penalty any such plane will do, and the one that is found is worse than a coin on other
+# images; the one with the penalty is right on all of them. For ten digits a hundred images are few: a perfect score on
+# them says little.
+from sklearn.datasets import load_digits
+
+images, digit = load_digits(return_X_y=True)
+images, binary = images / 16, digit < 2
+two, which = images[binary], digit[binary]
+honest = {}
+for penalty in ("none", "l2"):
+    machine = er.Classifier(loss="hinge", penalty=penalty, C=1.0).fit(two[:30], which[:30])
+    assert machine.score(two[:30], which[:30]) == 1.0
+    honest[penalty] = machine.score(two[30:], which[30:])
+assert honest["none"] < honest["l2"] == 1.0
+ten = er.SVM(C=10.0, multiclass="one_vs_rest").fit(images[:100], digit[:100])
+assert ten.score(images[:100], digit[:100]) == 1.0 > 0.9 > ten.score(images[100:], digit[100:])
+print(honest, f"ten digits: {ten.score(images[100:], digit[100:]):.0%}")
 
 # %%
 # .. end-solution::

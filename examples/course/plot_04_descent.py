@@ -127,7 +127,6 @@ ways = {name: er.minimise(valley, [2.0, 0.6], **how) for name, how in methods.it
 assert all(np.allclose(way.x, 0, atol=1e-3) for way in ways.values())
 assert ways["Newton"].iterations <= 2
 assert ways["exact line search"].iterations < ways["fixed rate"].iterations
-er.plots.descent({name: ways[name] for name in ("fixed rate", "exact line search", "Newton")})
 
 # %%
 # On a smooth function that bends upwards everywhere, a small enough constant rate gains digits at a constant pace: the
@@ -137,8 +136,9 @@ er.plots.descent({name: ways[name] for name in ("fixed rate", "exact line search
 objective = ways["fixed rate"].history["objective"]
 ratios = objective[1:30] / objective[:29]
 assert ratios.max() < 1
-figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-axes = figure.subplots()
+figure = Figure(figsize=(11.5, 4.2), layout="constrained")
+left, axes = figure.subplots(1, 2, width_ratios=[1.2, 1])
+er.plots.descent({name: ways[name] for name in ("fixed rate", "exact line search", "Newton")}, axes=left)
 colours = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#332288")
 for (name, way), colour in zip(ways.items(), colours, strict=True):
     values = np.maximum(way.history["objective"], 1e-13)[:60]

@@ -103,10 +103,8 @@ er.plots.slider(of_degree, degree=[1, 2, 3, 4, 10, 18])
 # --------
 # Squares make one row with a large error count for all others. Absolute errors do not: at the optimum as much weight
 # of rows lies above as below, as with a median. *Huber's* loss is a square for small errors and linear beyond. Of the
-# losses :math:`|r|^p` those with p >= 1 are convex.
-er.plots.losses(["squared", "absolute", "huber", er.losses.EpsilonInsensitive(1.0), er.losses.SquaredAbsolute(1.0)])
-
-# %%
+# losses :math:`|r|^p` those with p >= 1 are convex. The picture shows some of them on the left.
+#
 # Take y = x with a little noise, 24 rows, and move one row by 20. The slope by squares is spoiled. By absolute errors
 # it is the *weighted median* of y/x with the weights ``|x|``, which hardly moves. (A few hundred subgradient steps
 # with a constant rate end up near it and not at it; the dual tells the difference.)
@@ -126,7 +124,13 @@ assert abs(slopes["absolute"] - 1) < 0.02
 assert abs(slopes["huber"] - 1) < 0.05
 assert abs(slopes["squared"] - 1) > 0.1
 assert machines["absolute"].certificate_.relative_gap < 1e-6
-er.plots.regression(machines, x, y)
+figure = Figure(figsize=(11.5, 4.4), layout="constrained")
+left, right = figure.subplots(1, 2)
+er.plots.losses(
+    ["squared", "absolute", "huber", er.losses.EpsilonInsensitive(1.0), er.losses.SquaredAbsolute(1.0)], axes=left
+)
+er.plots.regression(machines, x, y, axes=right)
+figure
 
 # %%
 # Losses can be added. Squares punish large errors, absolute values small ones: ``SquaredAbsolute(weight)`` is

@@ -183,10 +183,6 @@ except er.errors.NotAKernel as refusal:
     print(refusal)
 
 # %%
-# Rows ordered by class, a Gram matrix shows what a kernel can tell apart: blocks along the diagonal.
-er.plots.gram(er.kernels.Gaussian(0.4), moons, which)
-
-# %%
 # Columns in groups
 # -----------------
 # ``k.on(columns)`` looks at some columns. The *ANOVA kernel* is a sum of kernels of single columns, :math:`k(x, z) =
@@ -241,7 +237,7 @@ er.plots.regression(machines, year, level, truth=lambda z: 0.6 * z + np.sin(3 * 
 # *Stochastic dual coordinate ascent* takes a row at random and gives it its best dual variable, :math:`\alpha_i
 # \leftarrow \min(C, \max(0, \alpha_i + (1 - z_i)/k_{ii}))` with :math:`z_i = y_i \sum_j \alpha_j y_j k(x_i, x_j)`. It
 # is that simple without b; with b the sum of :math:`\alpha_i y_i` must stay zero, and two rows must move at once. A
-# signal on the line changes sign three times, and 20 rows are known. In the film, with C = 10, the stems are the
+# signal on the line changes sign three times, and 20 rows are known. In the animation, with C = 10, the stems are the
 # :math:`\alpha_i y_i`.
 line = rng.uniform(0, 1, 20)[:, None]
 sign = np.where(np.floor(4 * line[:, 0]) % 2 == 0, -1, 1)

@@ -7,9 +7,12 @@ rows. This lesson shows three ways out. **Solve the dual a row at a time**, so t
 **Draw rows at random**, and follow an estimate of the gradient. **Replace the kernel by a few explicit features**, so
 that the machine is linear again. It ends with several kernels at once, weighted by the machine itself.
 
-The equation is the one of all lessons, with phi the map behind the kernel, k(x, z) = <phi(x), phi(z)>:
+The equation is the one of all lessons, with :math:`\phi` the map behind the kernel, :math:`k(x, z) = \langle \phi(x),
+\phi(z) \rangle`:
 
 .. math:: \min_{w, b} \; \tfrac12 \|w\|^2 + C \sum_i \max(0, 1 - y_i (\langle w, \phi(x_i) \rangle + b))
+
+About twelve minutes. You need :doc:`lesson 3 <plot_03_margins>` and :doc:`lesson 7 <plot_07_kernels>`.
 """
 
 import warnings

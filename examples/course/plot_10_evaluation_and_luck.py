@@ -10,9 +10,12 @@ want the first:
 
 This lesson measures the difference, says how sure a measured error is, and finds the setting between too simple and
 too rich. It ends with classes of which one is rare, where the share of errors is the wrong question.
+
+About fifteen minutes. You need :doc:`lesson 1 <plot_01_equation>`.
 """
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import empirisk as er
 from empirisk.studio.playground.address import link
@@ -297,11 +300,11 @@ assert abs(coin[~positives].mean() - 0.3) < 0.01
 assert abs(positives[coin].mean() - 0.03) < 0.003
 
 scores = machine.decision_function(amount[new])
-er.plots.roc(truth, scores)
-
-# %%
-
-er.plots.precision_recall(truth, scores)
+figure = Figure(figsize=(11, 4.6), layout="constrained")
+left, right = figure.subplots(1, 2)
+er.plots.roc(truth, scores, axes=left)
+er.plots.precision_recall(truth, scores, axes=right)
+figure
 
 # %%
 # One machine is better than another at every threshold in the first picture if and only if it is so in the second.

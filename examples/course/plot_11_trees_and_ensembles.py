@@ -6,6 +6,9 @@ A decision tree asks one question about one column at a time. It is easy to read
 of columns; alone it is also unstable and seldom the best. Two ideas turn trees into the strongest machines for tables.
 **Average many of them** that differ (bagging, forests). **Add them one after the other**, each looking at what the
 others got wrong (boosting). This lesson grows a tree by hand, and measures why both ideas work.
+
+About fifteen minutes. You need :doc:`lesson 1 <plot_01_equation>`, and what over- and underfitting are
+(:doc:`lesson 10 <plot_10_evaluation_and_luck>`).
 """
 
 import numpy as np
@@ -34,13 +37,8 @@ assert iris_tree.nodes_.feature[0] == 0
 er.plots.tree(iris_tree)
 
 # %%
-# Thresholds along the axes make regions that are boxes.
-
-er.plots.regions(iris_tree, ratios, species)
-
-# %%
-# Any such partition can be learned back from its labels. Take the tree "x0 > 2.52, and then x1 > 5.83": from points
-# with these labels the greedy algorithm finds both questions.
+# Thresholds along the axes make regions that are boxes. Any such partition can be learned back from its labels. Take
+# the tree "x0 > 2.52, and then x1 > 5.83": from points with these labels the greedy algorithm finds both questions.
 
 plane = rng.uniform(0, 10, size=(400, 2))
 box = np.where(plane[:, 0] <= 2.52, 1, np.where(plane[:, 1] > 5.83, 1, -1))
@@ -60,11 +58,9 @@ assert np.allclose(np.sort(splits), [2.52, 5.83], atol=0.15)
 #
 # Gini is 2p(1 - p) for two classes, and the entropy has a term for each class, p and 1 - p. The gain of a split is the
 # impurity of the node minus the mean impurity of its children, *weighted by their rows*. Without the weights a child
-# with one row would count as much as one with a thousand.
-
-er.plots.impurities()
-
-# %%
+# with one row would count as much as one with a thousand. :doc:`The three curves </gallery/1_formulas/plot_impurities>`
+# are in the gallery.
+#
 # The first question about a hundred points, of which those in a rectangle are of class 1, by trying all:
 
 points = rng.uniform(size=(100, 2))
@@ -129,7 +125,39 @@ curve = er.evaluation.validation_curve(
 )
 assert curve.train[-1].mean() > 0.95
 assert curve.validation[-1].mean() < 0.75
-er.plots.validation_curve(curve)
+
+# %%
+# In the plane it can be seen. One label in ten of the hundred points is turned round; move the slider from one question
+# to as many as the tree wants. It ends with a box for every wrong label.
+
+coins = np.random.default_rng(0)
+wrong_labels = np.where(coins.uniform(size=100) < 0.1, 1 - y, y)
+plain = coins.uniform(size=(2000, 2))
+answers = ((plain[:, 0] < 0.8) & (plain[:, 1] > 0.2) & (plain[:, 1] < 0.8)).astype(int)
+depths = list(range(1, 13))
+deep = {depth: er.TreeClassifier(max_depth=depth).fit(points, wrong_labels) for depth in depths}
+known = [np.mean(one.predict(points) != wrong_labels) for one in deep.values()]
+new = [np.mean(one.predict(plain) != answers) for one in deep.values()]
+assert known[-1] == 0.0
+assert new[-1] > min(new) + 0.03
+
+
+def grown(depth):
+    """The regions at one depth, and the errors at all of them."""
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    er.plots.regions(deep[depth], points, wrong_labels, axes=left)
+    for errors, name, colour in ((known, "learned from", "#0072B2"), (new, "new rows", "#D55E00")):
+        right.plot(depths, errors, color=colour)
+        right.plot(depth, errors[depth - 1], "o", color=colour)
+        right.annotate(name, (12.2, errors[-1]), color=colour, va="center", annotation_clip=False)
+    right.set(xlabel="depth", ylabel="error", ylim=(-0.01, None))
+    right.spines[["top", "right"]].set_visible(False)
+    right.set_title(f"depth {depth}: {new[depth - 1]:.0%} of new rows wrong", loc="left", fontsize=11)
+    return figure
+
+
+er.plots.slider(grown, depth=[1, 2, 3, 4, 6, 8, 12])
 
 # %%
 # Change one label of a hundred, and grow again. Another first question, other regions: this is what a high variance
@@ -302,12 +330,12 @@ for learner, alpha, edge in zip(machine.estimators_, machine.alphas_, machine.ed
 product = np.prod(np.sqrt(1 - 4 * machine.edges_**2))
 assert machine.training_errors_[-1] <= product <= np.exp(-2 * np.sum(machine.edges_**2))
 assert np.isclose(machine.bound_[-1], product)
-er.plots.rounds(machine)
 
 # %%
 # The training error reaches zero, and the error on new rows often goes on falling. The margins y f(x) / sum alpha show
 # why: they keep growing, and a bound on the true error depends on them and not on the number of rounds
-# (:func:`empirisk.theory.adaboost_margin_bound`).
+# (:func:`empirisk.theory.adaboost_margin_bound`). On the left are the stumps on the rectangle and their bound, on the
+# right the margins of the deeper trees.
 
 ball_train, ball_test = (np.sum(part**2, axis=1) > 9.34 for part in (X_train, X_test))
 long = er.AdaBoostClassifier(er.TreeClassifier(max_depth=3), n_estimators=200).fit(X_train, ball_train)
@@ -318,7 +346,11 @@ assert on_new[-1] < on_new[first_perfect - 1] - 0.01
 print(
     f"no training error after {first_perfect} rounds; new rows {on_new[first_perfect - 1]:.3f}, then {on_new[-1]:.3f}"
 )
-er.plots.margins(long, X_train, ball_train, rounds=[3, 10, 50, 200])
+figure = Figure(figsize=(11.5, 4.4), layout="constrained")
+left, right = figure.subplots(1, 2)
+er.plots.rounds(machine, axes=left)
+er.plots.margins(long, X_train, ball_train, rounds=[3, 10, 50, 200], axes=right)
+figure
 
 # %%
 # Exercises

@@ -8,6 +8,9 @@ k, says how far from the best possible the nearest neighbour can be, takes dista
 lets the data say what near means, by a learned metric
 
 .. math:: d_P(x, z) = \|P x - P z\|
+
+About twelve minutes. You need :doc:`lesson 1 <plot_01_equation>`; the part on kernels needs :doc:`lesson 7
+<plot_07_kernels>`.
 """
 
 import numpy as np
@@ -73,8 +76,8 @@ assert validation.max() >= test[validation.argmax()] - 0.08  # the choosing rows
 er.plots.validation_curve(ks, training, validation, parameter="k")
 
 # %%
-# One validation part of fifty rows wobbles. Ten random splits of the rows into 80 % and 20 % give a mean and a spread,
-# and the curve becomes readable:
+# One validation part of fifty rows is a matter of luck. Ten random splits of the rows into 80 % and 20 % give a mean
+# and a spread, and the curve becomes readable:
 
 curve = er.evaluation.validation_curve(
     er.KNNClassifier(), X, y_noisy, "n_neighbors", list(range(1, 30, 2)),
@@ -95,8 +98,7 @@ print(f"three parts chose k = {chosen}, ten splits {curve.best}, leave-one-out {
 # %%
 # How good can the nearest neighbour be?
 # --------------------------------------
-# With many rows the nearest neighbour of x lies at x, nearly, and its label is another draw from the same coin. If
-# class
+# With many rows the nearest neighbour of x lies almost at x, and its label is another draw from the same coin. If class
 # 1 has probability p(x), both labels differ with probability 2 p (1 - p). The best rule errs with min(p, 1 - p). From
 # this Cover and Hart derived, with R* the error of the best rule and R that of the nearest neighbour,
 #

@@ -9,9 +9,12 @@ group. The last part turns densities round: rows that are unlikely are outliers.
 
 There is no truth to test against. What is minimised can be checked, and so can what the methods have in common; whether
 the groups mean something is for those who know the data.
+
+About fifteen minutes. You need :doc:`lesson 1 <plot_01_equation>`, and :doc:`lesson 7 <plot_07_kernels>` for kernels.
 """
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import empirisk as er
 from empirisk.studio.playground.address import link
@@ -206,21 +209,24 @@ assert np.allclose(shares.T @ moons / shares.sum(axis=0)[:, None], mixture.means
 
 
 def components(k):
-    """A mixture of k Gaussians on two moons."""
-    return er.plots.density(er.GaussianMixture(k, random_state=0).fit(moons), moons)
+    """A mixture of k Gaussians on two moons, and the cells of k means."""
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    er.plots.density(er.GaussianMixture(k, random_state=0).fit(moons), moons, axes=left)
+    er.plots.voronoi(er.KMeans(k, random_state=0).fit(moons), moons, axes=right)
+    return figure
 
 
-er.plots.slider(components, k=[1, 2, 3, 5, 8])
+er.plots.slider(components, k=[1, 2, 3, 5, 8, 25])
 
 # %%
 # k-means is a hard version of this: every share is 0 or 1, all covariances are equal and round. The means of k-means
-# are therefore a good start for a mixture, and the one that is used here. With 25 means the moons are cut into 25
-# cells.
+# are therefore a good start for a mixture, and the one that is used here. On the right of the picture, 25 means cut the
+# moons into 25 cells.
 
 many = er.KMeans(25, random_state=0).fit(moons)
 hard = np.eye(25)[many.labels_]
 assert np.allclose(hard.T @ moons / hard.sum(axis=0)[:, None], many.cluster_centers_)
-er.plots.voronoi(many, moons)
 
 # %%
 # Outliers
@@ -289,7 +295,7 @@ likelihood = [
 inside, outside = np.array(likelihood).T
 assert inside.argmax() > outside.argmax()
 assert inside[-1] - outside[-1] > inside[1] - outside[1]
-er.plots.validation_curve(list(range(1, 13)), inside, outside, parameter="components")
+print(f"{inside.argmax() + 1} components for the rows that were learned from, {outside.argmax() + 1} for the others")
 
 # %%
 # .. end-solution::

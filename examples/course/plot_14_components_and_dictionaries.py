@@ -10,6 +10,9 @@ three minimise
 .. math:: \sum_i \| x_i - g(f(x_i)) \|^2
 
 and differ in what the encoder f and the decoder g may be.
+
+About fifteen minutes. You need some linear algebra: eigenvectors, and the singular value decomposition of :doc:`lesson
+5 <plot_05_regularisation>`.
 """
 
 import numpy as np
@@ -169,7 +172,7 @@ er.plots.images(atoms, shape=(8, 8), most=24)
 #
 # **Are codes better than pixels?** Take 64 atoms for a hundred images and keep 32 entries of each code, with the
 # others set to zero and the kept ones shrunk. Then predict the digit from the codes by linear regression on ten
-# columns of zeros and ones. With hundred rows and 64 columns both regressions fit the training rows almost perfectly,
+# columns of zeros and ones. With a hundred rows and 64 columns both regressions fit the training rows almost perfectly,
 # and the other rows tell what that is worth.
 
 train, test = slice(0, 100), slice(100, None)

@@ -13,9 +13,12 @@ machine:
 In the library that is one word, ``features=er.Network([...])``. This lesson does by hand what stands behind it: forward
 and backward propagation, convolution, batch normalisation. Then it looks at what wide networks do: why they are easy to
 train, what the tangent kernel says about them, and why more units can make the error smaller again.
+
+About fifteen minutes. You need :doc:`lesson 1 <plot_01_equation>`, derivatives, and the extra ``nets``.
 """
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import empirisk as er
@@ -36,7 +39,6 @@ two, which = images[pair] / 16, (digit[pair] == 8).astype(int)
 neuron = er.LogisticRegression().fit(two[:80], which[:80])
 assert neuron.score(two[:80], which[:80]) == 1.0
 assert 0.85 < neuron.score(two[80:], which[80:]) < 1.0
-er.plots.activations(["linear", "relu", "sigmoid", "tanh"])
 
 # %%
 # XOR needs a hidden layer
@@ -91,14 +93,14 @@ er.plots.slider(lambda width: er.plots.regions(machines[width], cloud, label), w
 link(cloud, label, loss="logistic", features="network", layers="4", C=10.0)
 
 # %%
-# What each hidden unit sees is a half-plane with a soft edge; the last layer adds them.
+# What each hidden unit sees is a half-plane with a soft edge; the last layer adds them. On the left the same machine
+# as a graph: two inputs, four units, one answer. Lines are weights, and everything the machine knows is in them.
 
-er.plots.hidden_units(machines[4], cloud, label)
-
-# %%
-# As a graph: two inputs, four units, one answer. Lines are weights, and everything the machine knows is in them.
-
-er.plots.network(machines[4])
+figure = Figure(figsize=(11, 5.2), layout="constrained")
+places = figure.subplot_mosaic([["graph", "0", "1"], ["graph", "2", "3"]], width_ratios=[1.5, 1, 1])
+er.plots.network(machines[4], axes=places["graph"])
+er.plots.hidden_units(machines[4], cloud, label, axes=[places[name] for name in "0123"])
+figure
 
 # %%
 # Forward, and backward
@@ -164,7 +166,8 @@ assert 1.0**depth == 1.0 < 1.5**depth / 3000
 # %%
 # A sum of enough sigmoids comes as close to any continuous function as one likes. To see why, put sigmoids side by
 # side along the line, as soft steps, and let the last layer choose how far each goes up or down. One step is one
-# step; twelve follow a wave. (Training would place the steps as well, and needs fewer.)
+# step; twelve follow a wave. (Training would place the steps as well, and needs fewer.) On the left are the usual
+# activations.
 
 line = np.linspace(-3, 3, 60)
 wave = np.sin(2 * line)
@@ -177,7 +180,11 @@ for width in (1, 3, 12):
     errors.append(np.max(np.abs(machine.predict(line[:, None]) - wave)))
 assert errors[0] > errors[1] > errors[2]
 assert errors[2] < 0.05
-er.plots.regression(fits, line, wave)
+figure = Figure(figsize=(11.5, 4.4), layout="constrained")
+left, right = figure.subplots(1, 2)
+er.plots.activations(["linear", "relu", "sigmoid", "tanh"], axes=left)
+er.plots.regression(fits, line, wave, axes=right)
+figure
 
 # %%
 # Convolutions
@@ -306,19 +313,17 @@ assert travelled[1] > 0.7 * travelled[0]
 # %%
 # If weights hardly move, the network is nearly linear *in its weights*: f(x, W) is about f(x, W_0) + <grad f(x, W_0),
 # W - W_0>. That is a linear machine whose features are the gradients of the *output* at the first weights, and its
-# kernel is the
-# *tangent kernel*. It can stand in the slot ``features=`` as any other kernel.
+# kernel is the *tangent kernel*. It can stand in the slot ``features=`` as any other kernel.
 
 tangent = er.kernels.Tangent(er.Network([64], random_state=0))
 lazy = er.SVM(C=10.0, features=tangent).fit(cloud, label)
 assert lazy.score(cloud, label) > 0.98
 assert np.linalg.eigvalsh(tangent(cloud[:30])).min() > -1e-6
-er.plots.regions(lazy, cloud, label)
 
 # %%
 # Most weights are not needed in the end. The *lottery ticket* experiment trains, drops the smallest half of the
 # weights, puts those that are left back to their first values, and trains again. A quarter of the network often does
-# as well.
+# as well. The picture has the machine with the tangent kernel on the left, and the tickets on the right.
 
 found = er.nets.lottery_tickets(
     er.LogisticRegression(C=10.0, features=er.Network([32], epochs=60, n_init=1, random_state=0)),
@@ -327,7 +332,11 @@ found = er.nets.lottery_tickets(
 assert found.kept[2] == 0.25
 assert found.scores[2] > 0.95
 assert found.scores[-1] <= found.scores[0]
-er.plots.tickets(found)
+figure = Figure(figsize=(11, 4.4), layout="constrained")
+left, right = figure.subplots(1, 2)
+er.plots.regions(lazy, cloud, label, axes=left)
+er.plots.tickets(found, axes=right)
+figure
 
 # %%
 # Double descent

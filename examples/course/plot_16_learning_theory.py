@@ -6,6 +6,8 @@ Why should a small training error say anything about rows that nobody has seen? 
 form: *with probability at least 1 - delta over the training rows, the true error is at most the training error plus
 something that grows with the richness of the class and falls with n.* This lesson checks each of them by experiment:
 counts in place of proofs. The bounds are true, and mostly far too careful. What they are right about is the direction.
+
+About fifteen minutes. You need :doc:`lesson 10 <plot_10_evaluation_and_luck>`, and some probability.
 """
 
 from itertools import product

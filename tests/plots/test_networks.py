@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
@@ -63,6 +64,9 @@ def test_hidden_units_of_xor(xor):
     corner = xor.features_.transform([[left, bottom]])[0, 0]
     assert picture.get_array()[0, 0] == pytest.approx(corner)
     assert_readable(figure)
+    beside = Figure().subplots(1, 5)
+    er.plots.hidden_units(xor, *XOR, axes=beside[1:])
+    assert [len(one.collections) for one in beside] == [0, 2, 2, 2, 2]  # the rows, beside another picture
     with pytest.raises(EmpiriskError, match="two columns"):
         er.plots.hidden_units(xor, np.zeros((2, 3)))
 
@@ -94,9 +98,9 @@ def test_training_tickets_and_widths(xor):
     assert title(figure.axes[0]) == "Training: finished after 300 steps"
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), xor.features_.history_["objective"])
     assert_readable(figure)
-    kept, scores = np.array([1.0, 0.5, 0.25]), np.array([0.8, 0.9, 0.7])
+    kept, scores = np.array([1.0, 0.5, 0.25]), np.array([0.9, 0.9, 0.7])
     figure = er.plots.tickets(er.nets.Tickets(kept, scores, []))
-    assert title(figure.axes[0]) == "The best ticket keeps 0.5 of the weights and scores 0.9"
+    assert title(figure.axes[0]) == "Best with 0.5 of the weights: 0.9"
     assert_readable(figure)
     curve = er.nets.WidthCurve(np.array([1, 10, 100]), np.array([0.5, 0.0, 0.0]), np.array([1.0, 5.0, 1.0]))
     figure = er.plots.widths(curve)

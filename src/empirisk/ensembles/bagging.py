@@ -455,6 +455,8 @@ class BaggingClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, LabelsC
 class BaggingRegressor(OutOfBagNumbers, RegressorMixin, Bagging):
     """Many regression machines of one kind, each fitted to a bootstrap sample; the mean of what they predict.
 
+        f(x) = 1/B sum_b f_b(x)
+
     y may have several columns where the machine takes them; errors and scores are then means over the columns.
 
     See `BaggingClassifier` for the samples and for the judgement on rows outside them.

@@ -250,6 +250,8 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
 class VoteRegressor(RegressorMixin, Vote):
     """The weighted mean of different regression machines, each fitted to all rows.
 
+        f(x) = sum_m weight_m f_m(x) / sum_m weight_m
+
     Parameters
     ----------
     estimators : list of regressors, or of (name, regressor) pairs, or None

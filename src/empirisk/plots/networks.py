@@ -147,7 +147,7 @@ def hidden_units(
     placed = {"extent": (*limits[0], *limits[1]), "origin": "lower"}
     figure = _pictures(pictures, f"Layer {layer}: the answer of every unit", axes, **placed)
     codes = np.zeros(len(rows), int) if y is None else np.unique(np.asarray(y), return_inverse=True)[1]
-    for drawn in figure.axes[: len(pictures)]:
+    for drawn in figure.axes if axes is None else np.ravel(np.asarray(axes, dtype=object)):
         for code in np.unique(codes):
             points(drawn, rows[codes == code].T, code, edgecolors="white", linewidths=0.6)
     return figure
@@ -254,8 +254,8 @@ def tickets(found: Tickets, *, axes: Axes | None = None) -> Figure:
     _line(axes, found.kept, found.scores, 0)
     axes.set_xscale("log")
     axes.invert_xaxis()
-    best = int(np.argmax(found.scores))
-    title = f"The best ticket keeps {found.kept[best]:.3g} of the weights and scores {found.scores[best]:.3g}"
+    best = int(np.flatnonzero(found.scores == np.max(found.scores))[-1])  # of equal scores the smallest network
+    title = f"Best with {found.kept[best]:.3g} of the weights: {found.scores[best]:.3g}"
     return style.finished(axes, title, "share of the weights left", "score on held-out rows")
 
 

@@ -119,6 +119,8 @@ class ErrorInterval(Bound):
 def error_interval(errors: int, n: int, confidence: float = 0.95, method: str = "clopper_pearson") -> ErrorInterval:
     """An interval that holds the true error rate behind m errors in n test rows.
 
+        P[at least m errors | low] = P[at most m errors | high] = (1 - confidence) / 2
+
     Parameters
     ----------
     errors, n : int

@@ -366,7 +366,9 @@ def _as_shares(votes: Array) -> Array:
 
 
 class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
-    """The mean target of the k nearest rows.
+    """The mean target of the k nearest rows, by their weights c.
+
+        f(x) = sum c_i y_i / sum c_i    over the k rows i with the smallest |phi(x) - phi(x_i)|
 
     Parameters
     ----------

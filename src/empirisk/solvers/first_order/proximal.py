@@ -29,6 +29,8 @@ ATTEMPTS = 30
 class Proximal(Solver):
     """Accelerated proximal gradient where the loss has bounded curvature, a primal-dual method elsewhere.
 
+        w <- prox_{t R}( z - t gradient(z) ),    z = w + momentum (w - previous w)
+
     The proximal step of the l1 penalty is the soft threshold. Steps are divided by the sizes of the columns, so their
     units do not matter. An iteration is one step: two products with the design. Memory O(n + d) beside the design.
 
