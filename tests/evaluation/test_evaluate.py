@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import empirisk as er
+from empirisk.errors import Unsuitable
 
 random = np.random.default_rng(0)
 X = random.normal(size=(90, 4))
@@ -346,3 +347,13 @@ def test_graphs_and_samples_of_different_sizes_are_items():
         (er.kernels.ExpectedLikelihood(), known),
     ]:
         assert er.evaluate(er.SVM(features=kernel), X, y).score.value > 0.9
+
+
+@pytest.mark.parametrize("labels", [[[0, 1], [1, 0]] * 10, [["a", "x"], ["b", "y"]] * 10], ids=["0 and 1", "words"])
+def test_columns_of_labels_are_judged_one_at_a_time(labels):
+    """Folds cannot be stratified by them, nor has a row one right class: both ended in other people's sentences."""
+    X = np.arange(20.0)[:, None]
+    for ask in (er.evaluate, lambda *given: er.selection.Search(given[0], {"max_depth": [1]}).fit(*given[1:])):
+        with pytest.raises(Unsuitable, match=r"2 columns of labels, and one is judged at a time: give y\[:, j\]"):
+            ask(er.TreeClassifier(), X, labels)
+    assert er.evaluate(er.TreeClassifier(), X, np.asarray(labels)[:, 1]).score.value >= 0

@@ -63,6 +63,43 @@ def test_code_kept_for_a_class_that_has_another_name_now_is_compiled_again(tmp_p
     module.twice._cache._cache_file.load("no signature")  # the index can be read again
 
 
+FUNCTION_OF_ANOTHER_FILE = """
+from empirisk.linalg.compiled import plain
+FACTOR = {factor}
+
+@plain
+def scaled(number):
+    return {sign} FACTOR * number
+"""
+LOOP_OVER_IT = """
+from empirisk.linalg.compiled import loop
+import the_other_file
+
+@loop
+def of_another_file(number):
+    return scaled(number)
+
+scaled = the_other_file.scaled  # known after the loop, as in files that name it below
+"""
+
+
+def test_code_kept_for_a_loop_that_calls_what_has_changed_is_compiled_again(tmp_path, monkeypatch):
+    """An update may leave the file of the loop as it is: forests went on with the cuts of an older file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_loop_over_it.py").write_text(LOOP_OVER_IT)
+    for factor, sign, kept in ((2.0, "+", False), (2.0, "+", True), (3.0, "+", False), (3.0, "-", False)):
+        source = FUNCTION_OF_ANOTHER_FILE.format(factor=factor, sign=sign)
+        (tmp_path / "the_other_file.py").write_text(source)
+        for name in ("the_other_file", "a_loop_over_it"):
+            sys.modules.pop(name, None)
+        for cached in tmp_path.rglob("*.pyc"):
+            cached.unlink()
+        importlib.invalidate_caches()
+        module = importlib.import_module("a_loop_over_it")
+        assert module.of_another_file(1.5) == float(sign + "1") * factor * 1.5
+        assert bool(module.of_another_file.stats.cache_hits) == kept
+
+
 @pytest.mark.parametrize("step", ["_optimize_functions", "_optimize_final_module", "_finalize_final_module"])
 def test_ctrl_c_is_heard_between_the_steps_of_the_compiler(step, monkeypatch):
     """Pressed as a step begins, as seen from the question that the step asks first."""

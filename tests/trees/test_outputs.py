@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification, make_regression
 from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeClassifier
@@ -234,6 +235,16 @@ def test_the_judgement_outside_the_samples_counts_rows_with_any_label_wrong():
         with pytest.raises(Unsuitable, match="one label"):
             ask(XL, L)
     np.testing.assert_allclose(np.exp(forest.predict_log_proba(XL)[0]), forest.predict_proba(XL)[0])
+
+
+@pytest.mark.parametrize("machine", CLASSIFIERS)
+@pytest.mark.parametrize("labels", [L, WORDS], ids=["0 and 1", "words"])
+def test_the_score_of_several_labels_counts_rows_with_all_of_them_right(machine, labels):
+    fitted, weights = clone(machine).fit(XL[:200], labels[:200]), np.arange(len(XL))
+    right = (fitted.predict(XL) == labels).all(axis=1)
+    assert fitted.score(XL, labels) == pytest.approx(right.mean())
+    assert fitted.score(XL, labels, weights) == pytest.approx(weights @ right / weights.sum())
+    assert fitted.score(XL[:200], labels[:200]) > fitted.score(XL[200:], labels[200:])
 
 
 @pytest.mark.parametrize("machine", CLASSIFIERS)

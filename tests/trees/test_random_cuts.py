@@ -62,3 +62,19 @@ def test_boosting_with_random_cuts_is_the_same_on_any_number_of_threads(monkeypa
 def test_another_splitter_is_refused(machine):
     with pytest.raises(ValueError, match="splitter='worst' is not known"):
         machine.set_params(splitter="worst").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("target", ["classes", "labels", "numbers"])
+def test_the_same_seed_gives_the_same_cuts_of_several_outputs(target):
+    """Nodes below the first one were known by what happened to stand in memory."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    X[random.random(X.shape) < 0.1] = np.nan
+    y = random.integers(0, 6, 60)
+    y = {"classes": y, "labels": np.column_stack([y % 2, y % 3]), "numbers": random.normal(size=(60, 2))}[target]
+    cls = er.ForestRegressor if target == "numbers" else er.ForestClassifier
+    for seed in range(10):
+        machine = cls(3, splitter="random", random_state=seed)
+        one = machine.fit(X, y).predict(X)
+        del [random.integers(1 << 62, size=20_000) for _ in range(6)][:]  # other numbers where nodes will be
+        np.testing.assert_array_equal(machine.fit(X, y).predict(X), one)

@@ -5,11 +5,13 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length
 
 from empirisk import state
-from empirisk.contract.inputs import sorted_classes
+from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.contract.multiclass import elected, untied
 from empirisk.errors import EmpiriskError, Unsuitable
 
@@ -142,6 +144,20 @@ def probabilities_of(shares: Array, classes: NDArray | list[NDArray]) -> Any:
     if isinstance(classes, list):
         return [probabilities_of(part, names) for part, names in zip(by_label(shares, classes), classes, strict=True)]
     return untied(shares / shares.sum(axis=1, keepdims=True))
+
+
+class LabelsClassifier(ClassifierMixin):
+    """A classifier that learns one label of each row, or several."""
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of the rows whose class is right; of several labels: of the rows whose labels all are."""
+        labels, several = label_columns(y)
+        if several:
+            found = self.predict(X)
+            check_consistent_length(found, labels)
+            right = (found == np.asarray(labels)).all(axis=1)
+            return float(np.average(right, weights=check_weights(sample_weight, len(right))))
+        return super().score(X, y, sample_weight)
 
 
 class LogProbabilities:

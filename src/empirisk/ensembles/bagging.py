@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing, check_consistent_length
@@ -24,6 +24,7 @@ from empirisk.contract.multiclass import elected, untied
 from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
 from empirisk.contract.outputs import (
     CLASSES,
+    LabelsClassifier,
     LogProbabilities,
     as_columns,
     classes_of_columns,
@@ -293,7 +294,7 @@ class Bagging(BaggingParameters, ListOfMembers, Members, CallbackSupportMixin, I
 
 
 @dataclass(eq=False, repr=False)
-class BaggingClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, ClassifierMixin, Bagging):
+class BaggingClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, LabelsClassifier, Bagging):
     """Many classifiers of one kind, each fitted to a bootstrap sample; they vote.
 
         P(k | x) = share of the members that say k      (or the mean of their probabilities)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_paramet
 
 from empirisk.contract import members
 from empirisk.contract.inputs import Array, check_weights, sorted_classes
-from empirisk.errors import EmpiriskError, OneClass, TooFewRows
+from empirisk.errors import EmpiriskError, OneClass, TooFewRows, Unsuitable
 from empirisk.evaluation.splits import Split, make_splits
 from empirisk.validation import check_array, readable, unmasked
 
@@ -129,6 +129,11 @@ def _classes(machine: Any, y: NDArray) -> NDArray | None:
         if not is_regressor(machine):
             raise EmpiriskError(f"machine={machine!r} is neither a classifier nor a regressor.")
         return None
+    if y.ndim > 1:
+        raise Unsuitable(
+            f"y has {y.shape[1]} columns of labels, and one is judged at a time: give y[:, j], or use "
+            "sklearn.model_selection.cross_validate with cv=KFold(5)."
+        )
     classes = sorted_classes(y, np.ones(len(y)))
     if len(classes) < 2:
         raise OneClass(f"y holds one class only: {classes[0]!r}; a classifier needs two, check the target column.")

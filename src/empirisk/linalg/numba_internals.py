@@ -3,13 +3,16 @@
 All of this relies on internals of Numba; `empirisk.linalg.numba_public` does the same without them.
 """
 
+import hashlib
 import os
 import pickle
 import warnings
 from contextlib import suppress
 from functools import cache
+from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
 from numba import njit, types
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -186,6 +189,7 @@ class _Cache(FunctionCache):
         An index of an older version of Empirisk may name classes that this one does not have. Numba reads the names
         before it sees that the index is out of date, and would raise; such an index is emptied.
         """
+        self._look_below()
         try:
             return super().load_overload(sig, target_context)
         except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
@@ -194,10 +198,62 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        self._look_below()
         try:
             super().save_overload(sig, data)
         except OSError:
             _say("in memory alone")
+
+    def _look_below(self) -> None:
+        """Make the index out of date where a function that the loop calls is another one.
+
+        Numba asks for the file of the loop alone: after an update that changes a function of another file, it would go
+        on with the code of the old one. What is called is known once all modules are loaded, so not from the beginning.
+        """
+        if not hasattr(self, "_below"):
+            self._below = code_below(self._py_func)
+            self._cache_file._source_stamp = self._cache_file._source_stamp, self._below
+
+
+def code_below(function: Any) -> str:
+    """A hash of the code of a function, of all that it calls and of the numbers that it uses, as far as they compile.
+
+    >>> def scale(x): return 2 * x
+    >>> def total(x): return scale(x).sum()
+    >>> before = code_below(total)
+    >>> def scale(x): return 3 * x
+    >>> code_below(total) == before
+    False
+    """
+    digest, waiting, seen = hashlib.sha256(), [function], set()
+    while waiting:
+        found = waiting.pop()
+        found = getattr(found, "py_func", getattr(found, "_defn", found))  # of a loop, or of an intrinsic
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        cells = [cell.cell_contents for cell in found.__closure__ or ()]
+        codes = [found.__code__]
+        for code in codes:  # which grows by those inside
+            codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+            values = [found.__globals__.get(name) for name in code.co_names]
+            digest.update(code.co_code + repr((code.co_names, code.co_varnames)).encode())
+            for value in (*code.co_consts, *values, *cells):
+                if isinstance(value, FunctionType) or hasattr(value, "py_func") or hasattr(value, "_defn"):
+                    waiting.append(value)
+                else:
+                    digest.update(_written(value).encode())
+    return digest.hexdigest()
+
+
+def _written(value: Any) -> str:
+    """A value that is compiled into code, the same in every process; nothing for modules, classes and others."""
+    if isinstance(value, (frozenset, tuple)):
+        parts = [_written(part) for part in value]
+        return repr(sorted(parts) if isinstance(value, frozenset) else parts)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{value.tobytes()!r}"
+    return repr(value) if isinstance(value, (bool, int, float, complex, str, bytes, np.generic, np.dtype)) else ""
 
 
 def _keep(dispatcher: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 
 from empirisk import losses
 from empirisk.contract.elsewhere import blockwise
 from empirisk.contract.multiclass import winners
+from empirisk.contract.outputs import LabelsClassifier
 from empirisk.trees.objectives import Objective, classes_objective, labels_objective, outputs_of, probabilities
 from empirisk.validation import available_if
 
@@ -37,7 +37,7 @@ def counts_of_classes(classes: NDArray | list[NDArray]) -> list[int]:
     return [len(names) for names in (classes if isinstance(classes, list) else [classes])]
 
 
-class ClassesByLoss(ClassifierMixin):
+class ClassesByLoss(LabelsClassifier):
     """From the scores f, one for two classes and one for each of more, to classes and probabilities."""
 
     loss: Any

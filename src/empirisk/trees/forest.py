@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,6 +32,7 @@ from empirisk.contract.multiclass import elected
 from empirisk.contract.out_of_bag import OutOfBagClasses, OutOfBagNumbers
 from empirisk.contract.outputs import (
     CLASSES,
+    LabelsClassifier,
     LogProbabilities,
     classes_of_columns,
     ends_of,
@@ -282,7 +283,7 @@ def _width(classes: NDArray | list[NDArray]) -> int:
 
 
 @dataclass(eq=False, repr=False)
-class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, ClassifierMixin, Forest):
+class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, LabelsClassifier, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
     Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random

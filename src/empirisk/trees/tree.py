@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_consistent_length, check_random_state
@@ -23,6 +23,7 @@ from empirisk.contract.arguments import check_count, check_number, check_time, c
 from empirisk.contract.inputs import Array, as_numbers, check_weights, class_codes, class_weights, sorted_classes
 from empirisk.contract.outputs import (
     CLASSES,
+    LabelsClassifier,
     LogProbabilities,
     classes_of_columns,
     indicators,
@@ -299,7 +300,7 @@ class BaseTree(TreeParameters, CallbackSupportMixin, Importances, Estimator, ABC
 
 
 @dataclass(eq=False, repr=False)
-class TreeClassifier(LogProbabilities, ClassifierMixin, BaseTree):
+class TreeClassifier(LogProbabilities, LabelsClassifier, BaseTree):
     """A classification tree: each leaf predicts the class shares of its training rows.
 
     Where y has several columns of labels, one tree predicts all of them: the impurity is the sum of theirs,

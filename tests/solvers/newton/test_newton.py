@@ -173,6 +173,18 @@ def test_proximal_newton_ends_where_its_model_has_no_digits(penalty):
     assert machine.certificate_.iterations < 1000
 
 
+def test_envelopes_of_huge_predictions_know_their_curvature():
+    """Squares of 1e45 and a corner: steps of a prox that rounding swallowed took the most curvature for that of the
+    squares, and hundreds of small steps followed where two or three are enough."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(30, 4))
+    y = 1e45 * (X @ [1.0, -2.0, 0.0, 0.5] + 0.1 * random.normal(size=30))
+    machine = er.Regressor("squared_absolute", penalty="l1", C=1e-44, solver=er.solvers.ProximalNewton()).fit(X, y)
+    assert machine.certificate_.converged
+    assert machine.certificate_.iterations < 20
+    np.testing.assert_allclose(machine.coef_, er.Lasso(C=1e-44).fit(X, y).coef_, rtol=1e-4)
+
+
 def test_the_model_of_dependent_columns_has_as_many_rows_as_they_have_rank():
     """All 454 products of twelve columns on thirteen rows: inner problems of 454 rows took half a minute together."""
     random = np.random.default_rng(0)

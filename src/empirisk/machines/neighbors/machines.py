@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +26,14 @@ from empirisk.contract.inputs import (
     sorted_classes,
 )
 from empirisk.contract.multiclass import untied
-from empirisk.contract.outputs import CLASSES, LogProbabilities, classes_of_columns, label_columns, predicted
+from empirisk.contract.outputs import (
+    CLASSES,
+    LabelsClassifier,
+    LogProbabilities,
+    classes_of_columns,
+    label_columns,
+    predicted,
+)
 from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, TooFewRows
@@ -242,7 +249,7 @@ def _wrong_codes(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class KNNClassifier(LogProbabilities, ClassifierMixin, Neighbors):
+class KNNClassifier(LogProbabilities, LabelsClassifier, Neighbors):
     """Each row to the class that most of its k nearest rows have, for each of several columns of labels by itself.
 
     The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being

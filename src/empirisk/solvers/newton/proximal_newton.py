@@ -50,8 +50,9 @@ SHARPER, STEPS_A_ROUND = 8.0, 12
 AFTER_SAMPLE = 0.05
 #: Shares of the most curvature that are added where the curvature found promises nothing.
 DAMPING = (1e-6, 1e-3, 1.0)
-#: The step, in units of tau, with which a prox is differentiated.
-DIFFERENCE = 1e-3
+#: The step with which a prox is differentiated, as a share of what the prox moves by (tau for a slope of one), and as a
+#: share of the prediction at least: a smaller one has no digits.
+DIFFERENCE, DIGITS_LEFT = 1e-3, 1e-12
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,9 @@ class EnvelopeModel:
         shifted = f + tau * centre
         near = loss.prox(y, shifted, tau)
         v = (shifted - near) / tau
-        moved = loss.prox(y, shifted + DIFFERENCE * tau, tau) - near
-        curvatures = np.clip(1 - moved / (DIFFERENCE * tau), 0.0, 1.0) / tau
+        step = np.maximum(DIFFERENCE * tau * np.maximum(np.abs(v), 1.0), DIGITS_LEFT * np.abs(shifted))
+        moved = loss.prox(y, shifted + step, tau) - near
+        curvatures = np.clip(1 - moved / step, 0.0, 1.0) / tau
         envelope = loss.value(y, near) + 0.5 * tau * (v**2 - centre**2)
         off = 0.5 * tau * (v - centre) ** 2
         return (v,), np.array([s @ envelope, s @ loss.value(y, f), s @ off]), s * v, s * curvatures

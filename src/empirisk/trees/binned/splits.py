@@ -490,18 +490,19 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
     if column.categorical != 0:
         rank_categories(several, column, codes, packed, start, stop, draw(seed, amounts.shape[1]))
     order_rows(codes, places, several.ranks[1], start, stop)
-    left, right, gone, present = amounts[ONE_SIDE], amounts[OTHER_SIDE], amounts[GONE], stop
+    left, right, gone, present, gone_sum = amounts[ONE_SIDE], amounts[OTHER_SIDE], amounts[GONE], stop, np.int64(0)
     for label in range(len(gone)):
         gone[label] = 0.0
     while codes[places[present - 1]] == MISSING:
         present -= 1
         row = places[present]
         gone[packed[row] >> HALF] += packed[row] & LOW
+        gone_sum += packed[row]
     cut = np.int64(-1)
     if rules.cuts > 0.0:
         cut = random_cut(rules, node, column, codes[places[start]], codes[places[max(present - 1, start)]])
     for way in range(1 if present == stop else 2):  # missing values on the right, then on the left
-        left_weight, right_weight, left_part, right_part = 0.0, 0.0, 0.0, 0.0
+        left_weight, right_weight, left_part, right_part, left_sum = 0.0, 0.0, 0.0, 0.0, gone_sum * way
         for label in range(len(gone)):
             left[label] = gone[label] * way
             right[label] = amounts[OWN, label] - left[label]
@@ -518,6 +519,7 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
             right[label] -= amount
             left_weight += amount
             right_weight -= amount
+            left_sum += packed[row]
             after = codes[places[k + 1]] if k + 1 < stop else np.int64(MISSING)
             if cut >= 0 and (codes[row] > cut or after <= cut):
                 continue
@@ -529,16 +531,21 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
                 score = left_part / left_weight + right_part / right_weight
             if score > bar:
                 bar, heavier = score, left_weight > right_weight
-                note_split(several, column, node, codes[row], after, heavier, way == 1 or (present == stop and heavier))
+                missing_left = way == 1 or (present == stop and heavier)
+                note_split(several, column, node, left_sum, codes[row], after, heavier, missing_left)
     return bar
 
 
 @plain
-def note_split(several, column, node, last, after, heavier, missing_left):
-    """Note a split behind the code ``last``, which ``after`` follows; bins without rows follow the heavier side."""
+def note_split(several, column, node, left_sum, last, after, heavier, missing_left):
+    """Note a split behind the code ``last``, which ``after`` follows; bins without rows follow the heavier side.
+
+    ``left_sum`` is the packed sum on the left, by which random cuts know the node.
+    """
     marks, ranks = node.marks, several.ranks[0]
     node.feature = column.number
     node.sign = 0
+    node.left_sum = left_sum
     if column.categorical != 0:
         for word in range(WORDS):
             marks[word] = 0
@@ -584,6 +591,7 @@ def try_outputs(rules, several, column, bins, rows, packed, node, seed, bar):
         rank_categories(several, column, codes, packed, start, stop, draw(seed, outputs))
     order_rows(codes, places, several.ranks[1], start, stop)
     left, gone, total, present, weight, gone_weight = amounts[ONE_SIDE], amounts[GONE], amounts[OWN], stop, 0.0, 0.0
+    gone_sum = np.int64(0)
     for j in range(outputs):
         gone[j] = 0.0
     for k in range(start, stop):
@@ -592,18 +600,20 @@ def try_outputs(rules, several, column, bins, rows, packed, node, seed, bar):
         present -= 1
         row = packed[places[present]]
         gone_weight += row & LOW
+        gone_sum += row
         for j in range(outputs):
             gone[j] += targets[row >> HALF, j]
     cut = np.int64(-1)
     if rules.cuts > 0.0:
         cut = random_cut(rules, node, column, codes[places[start]], codes[places[max(present - 1, start)]])
     for way in range(1 if present == stop else 2):  # missing values on the right, then on the left
-        left_weight = gone_weight * way
+        left_weight, left_sum = gone_weight * way, gone_sum * way
         for j in range(outputs):
             left[j] = gone[j] * way
         for k in range(start, present):
             row = packed[places[k]]
             left_weight += row & LOW
+            left_sum += row
             for j in range(outputs):
                 left[j] += targets[row >> HALF, j]
             after = codes[places[k + 1]] if k + 1 < stop else np.int64(MISSING)
@@ -619,7 +629,8 @@ def try_outputs(rules, several, column, bins, rows, packed, node, seed, bar):
             score = one / left_weight + other / right_weight
             if score > bar:
                 bar, heavier, last = score, left_weight > right_weight, codes[places[k]]
-                note_split(several, column, node, last, after, heavier, way == 1 or (present == stop and heavier))
+                missing_left = way == 1 or (present == stop and heavier)
+                note_split(several, column, node, left_sum, last, after, heavier, missing_left)
     return bar
 
 
