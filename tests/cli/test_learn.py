@@ -54,7 +54,7 @@ def test_a_bundled_table(iris):
     assert files(folder) == ["iris.model", "iris.report.html"]
     assert "Logistic regression was chosen" in told
     assert "Was it luck?" in told
-    assert "right species in 100.0 % of cases; always guessing 'setosa', the most frequent one, would be" in told
+    assert "right about species in 100.0 % of cases; always guessing 'setosa', the most frequent one, would be" in told
     assert er.load(folder / "iris.model").target.name == "species"
 
 

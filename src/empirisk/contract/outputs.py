@@ -1,5 +1,7 @@
 """Several outputs of a row: columns of numbers, or of labels, of which each has classes of its own."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar

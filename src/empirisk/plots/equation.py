@@ -363,8 +363,10 @@ def _importances_of(
     given: Any, deviations: ArrayLike | None, names: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray | None, Sequence[str]]:
     """Means, spread and names from any of the forms."""
-    values: Any = getattr(given, "importances", given)  # the result of `learn` holds them
-    if callable(values) or hasattr(values, "predict"):
+    values = given
+    if hasattr(values, "leaderboard"):  # the result of `learn`
+        values = values.importances
+    if hasattr(values, "predict"):
         raise EmpiriskError(
             "values is a machine; give what importances(X, y) of trees or permutation_importance returns."
         )

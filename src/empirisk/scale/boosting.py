@@ -25,7 +25,8 @@ from empirisk.trees.binned.bins import WIDTH, Binning, edge_rows
 from empirisk.trees.binned.levels import PLACE, LevelTree, derive_block, divide_block
 from empirisk.trees.binned.splits import HALF, describe_columns
 from empirisk.trees.binned.together import COARSE, GOLDEN, PART
-from empirisk.trees.boosting import MOST_ROWS, BoostingWork
+from empirisk.trees.boosted import BoostingWork
+from empirisk.trees.boosting import MOST_ROWS
 from empirisk.trees.objectives import Objective
 from empirisk.trees.rounds import WATCHED, BoostingPlan, GrowthRules
 from empirisk.trees.table_columns import note_number_columns

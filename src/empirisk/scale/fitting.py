@@ -44,7 +44,7 @@ def weighted_rows(machine: Any, there: RowsElsewhere, sample_weight: Any) -> tup
     return BlockedDesign(table.rows), table.weights
 
 
-def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> tuple[list[Problem], Blocked]:
+def problems_of(machine: Any, there: RowsElsewhere, y: Any, sample_weight: Any) -> tuple[list[Problem], Any]:
     """The problems of a classifier or regressor on rows that lie elsewhere, and the number of every row's class."""
     if not (isinstance(machine.C, str) or np.all(np.isfinite(machine.C if isinstance(machine.C, float) else 1.0))):
         raise Unsuitable(f"C={machine.C!r} needs rows in memory; give a finite number.")

@@ -41,7 +41,7 @@ KINDS = [
 @pytest.mark.parametrize(("target", "name"), KINDS)
 def test_from_the_table_to_the_service(target, name, monkeypatch, tmp_path):
     module = sys.modules["empirisk.league.run"]  # the attribute of that name is the function
-    monkeypatch.setattr(module, "winner", lambda results: next(one for one in results if one.name == name))
+    monkeypatch.setattr(module, "winner", lambda results, prefer: next(one for one in results if one.name == name))
     for limit in ("NETWORK_ROWS", "WIDE_COLUMNS"):  # all play on few rows and columns too, where they are let
         monkeypatch.setattr(candidates, limit, 1)
     other = "amount" if target == "kind" else "kind"

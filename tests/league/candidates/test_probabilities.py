@@ -55,7 +55,7 @@ def test_of_several_classes_one_may_be_rare():
 
 def test_margins_are_calibrated_on_rows_not_learned_from(tmp_path, monkeypatch):
     module = sys.modules["empirisk.league.run"]
-    monkeypatch.setattr(module, "winner", lambda standings: next(one for one in standings if one.name == "svm"))
+    monkeypatch.setattr(module, "winner", lambda standings, prefer: next(one for one in standings if one.name == "svm"))
     found = er.learn(frauds(300), "kind", machines=["svm"], metric="accuracy", folds=3, out=tmp_path / "it")
     assert found.model.has_probabilities
     assert isinstance(found.model.machine, er.SVM)

@@ -90,7 +90,7 @@ def test_a_vote_that_is_better_wins_and_survives_the_file(tmp_path):
 def test_a_vote_of_trees_is_explained(tmp_path, monkeypatch):
     """Contributions of columns, and the mean prediction of the rows that they are compared with, make a prediction."""
     module = sys.modules["empirisk.league.run"]  # the attribute of that name is the function
-    monkeypatch.setattr(module, "winner", lambda results: next(one for one in results if one.name == "vote"))
+    monkeypatch.setattr(module, "winner", lambda results, prefer: next(one for one in results if one.name == "vote"))
     found = er.learn(waves(), "y", machines=["forest", "boosting", "vote"], folds=2, out=tmp_path / "it")
     rows = waves().head(8)
     for model in (found.model, er.load(tmp_path / "it.model")):

@@ -66,14 +66,14 @@ def greedy_weights(answers: Answers, classes: int) -> tuple[int, ...]:
             return float(-np.log(np.maximum(mean, LEAST_PROBABILITY)).mean())
         return float(np.mean((mean - truth) ** 2))
 
-    counts, total, best, found = np.zeros(len(said), dtype=int), np.zeros(len(truth)), np.inf, np.zeros(0)
+    counts, total, best, found = np.zeros(len(said), dtype=int), np.zeros(len(truth)), np.inf, [0]
     for step in range(1, STEPS + 1):
         losses = [loss((total + one) / step) for one in said]
         counts[(chosen := int(np.argmin(losses)))] += 1
         total = total + said[chosen]
         if losses[chosen] < (1 - LEAST_GAIN) * best:
-            best, found = losses[chosen], counts.copy()
-    return tuple((found // gcd(*found)).tolist())
+            best, found = losses[chosen], counts.tolist()
+    return tuple(count // gcd(*found) for count in found)
 
 
 def members(machine: Any) -> list[Any]:

@@ -192,9 +192,12 @@ function added(found, form) {
 
 async function matter(panel, context) {
   const falls = new Map(context.told.importances.map(one => [one.column, one.fall])), columns = [...falls.keys(), ...context.run.columns.filter(name => !falls.has(name))], reach = Math.max(...falls.values(), 1e-12), drawing = make("div", {id: "effect", role: "status"});
+  let chosen = "";  // the column that was asked for last: an answer about another one comes too late
   const open = column => trying(async () => {
+    chosen = column;
     for (const button of panel.querySelectorAll("#importances button")) button.setAttribute("aria-pressed", button.textContent === column);
     const found = await ask(`/runs/${context.id}/effect`, {column}), svg = make("svg:svg", {class: "chart", role: "img"});
+    if (chosen !== column) return true;
     if (found.none) { drawing.replaceChildren(make("h3", {}, column), make("p", {class: "soft"}, found.none)); return false; }
     const classes = context.told.task === "classification", words = classes ? `average probability of ${found.outputs.join(", ")}` : `average ${found.outputs[0]}`, most = Math.max(...found.mean.flat(), 1e-12);
     const levels = () => found.outputs.length > 1 ? rowTable(["Value", ...found.outputs], found.values.map((value, k) => [value, ...found.mean.map(line => digits(line[k], 3))])) : make("div", {class: "bars"}, found.values.map((value, k) => [make("span", {}, value), bar(found.mean[0][k] / (classes ? 1 : most)), make("span", {class: "number"}, digits(found.mean[0][k], 3))]));

@@ -144,7 +144,14 @@ class WordSums:
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.group_by(["value", "fold"]).agg(pl.all().sum())
+    """The sums of equal words of a fold, added in the order of the rows: Polars would add in that of its threads."""
+    word = rows["value"].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    place = word * FOLDS + rows["fold"].to_numpy()
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-2 * FOLDS))
+    ordered = rows[order]
+    sums = {name: np.add.reduceat(ordered[name].to_numpy(), starts) for name in rows.columns[2:] if len(starts)}
+    return ordered[starts].with_columns(**sums)
 
 
 class FoldDraws:
