@@ -137,6 +137,19 @@ def test_a_column_holds_what_the_user_says(shell, tmp_path):
     )
 
 
+def test_rows_of_a_group_stay_together_and_the_report_tells_so(shell, tmp_path):
+    rows = "".join(f"P{k // 4:03d},{k % 7},{'yes' if k % 5 else 'no'}\n" for k in range(120))
+    (tmp_path / "visits.csv").write_text(f"patient,x,paid\n{rows}")
+    words = ["learn", "visits.csv", "--target", "paid", "--machines", "centroid", "--json"]
+    asked = json.loads(shell(*words).stdout)["warnings"]
+    assert any("keep their rows together with --groups patient" in warning for warning in asked)
+    told = json.loads(shell(*words, "--force", "--group", "patient").stdout)["warnings"]
+    sentence = "24 of its values are learned from, and the test is on 6 others."
+    assert any(sentence in warning for warning in told)
+    assert not any("keep their rows together" in warning for warning in told)
+    assert sentence in (tmp_path / "visits.report.html").read_text(encoding="utf-8")
+
+
 def test_a_time_that_is_none():
     with pytest.raises(EmpiriskError, match="is not a time"):
         seconds_of("tomorrow")

@@ -125,6 +125,18 @@ def test_groups_stay_on_one_side():
     assert "person" not in found.frame.columns
     for train, validation in found.folds:
         assert not set(person[found.train][train]) & set(person[found.train][validation])
+    assert any("48 of its values are learned from, and the test is on 12 others" in told for told in found.warnings)
+
+
+@pytest.mark.parametrize("target", ["bought", "amount"])
+def test_few_groups_make_few_folds(target):
+    frame = table().drop_nulls().with_columns(person=pl.int_range(pl.len()) % 4)
+    found = plan(Request(frame, target, groups="person"))
+    assert len(found.folds) == 3
+    assert any("of 3 groups: 3 folds were used" in told for told in found.warnings)
+    for people, told in ((1, "1 group"), (2, "2 groups")):
+        with pytest.raises(EmpiriskError, match=f"groups='person': of {told}, test=0.2 leaves fewer than two"):
+            plan(Request(frame.with_columns(person=pl.int_range(pl.len()) % people), target, groups="person"))
 
 
 def test_time_goes_forward():
@@ -148,6 +160,7 @@ def test_time_goes_forward():
         ({"time": -1}, "time=-1 must be a number above 0"),
         ({"drop": ["colour"]}, "drop='colour' is not a column"),
         ({"groups": "who"}, "groups='who' is not a column"),
+        ({"groups": "town", "time_order": "amount"}, "give one of them"),
         ({"out": "no/such/folder/x"}, "does not exist"),
     ],
 )

@@ -45,7 +45,9 @@ def command(
     metric: Annotated[str | None, typer.Option(help=f"The score that decides: {SCORES}.")] = None,
     test: Annotated[float, typer.Option(help="Share of the rows held out for the test.")] = 0.2,
     folds: Annotated[int | None, typer.Option(help="Folds of the contest: 5, or 3 where rows are many.")] = None,
-    groups: Annotated[str | None, typer.Option(help="Column whose values stay on one side of every split.")] = None,
+    groups: Annotated[
+        str | None, typer.Option("--groups", "--group", help="Column whose values stay on one side of every split.")
+    ] = None,
     time_order: Annotated[str | None, typer.Option(help="Column that orders the rows in time.")] = None,
     machines: Annotated[str | None, typer.Option(help="Kinds that compete, such as logistic,forest.")] = None,
     time: Annotated[str | None, typer.Option(help="Limit such as 60s, 5m or 1h.")] = None,

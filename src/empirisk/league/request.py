@@ -76,6 +76,8 @@ class Request:
             raise EmpiriskError(f"test={self.test!r} must be a share between 0 and 1.")
         if self.test_file is not None and (self.groups is not None or self.time_order is not None):
             raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
+        if self.groups is not None and self.time_order is not None:
+            raise EmpiriskError("groups and time_order are two ways to divide the rows; give one of them.")
         for name in ("machines", "drop", "missing"):  # one name may stand for a list of one
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, [getattr(self, name)])

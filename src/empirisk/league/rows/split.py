@@ -217,12 +217,10 @@ def plan(request: Request) -> Plan:
     if copies:
         rows = _rows(copies, "copy of a row", "copies of rows")
         warnings.append(coded("ER027", f"{rows}: equal rows were kept on one side of every split."))
-    if request.test_file is None:
-        train, test = _held_out(y, target, equal, request, rules)
-    else:
-        train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
-        if not len(test):
-            raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
+    held = table[HELD_OUT].to_numpy() if HELD_OUT in table.columns else None
+    train, test = _held_out(y, target, equal, request, rules) if held is None else _tested_apart(held, target)
+    if "groups" in rules:
+        warnings.append(coded("ER024", _told_of_groups(ruling["groups"], rules["groups"], train, test)))
     history = None if time is None or target.classes else _history(time, table[time.name], target.name, y, train)
     if history is not None:  # the first rows have nothing before them
         train = train[rules["time"][train] > history.reach]
@@ -400,7 +398,36 @@ def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple
     return [(rows(train), rows(test)) for train, test in make_splits(cv, y[first], **rules)]
 
 
+def _tested_apart(held: NDArray, target: Any) -> tuple:
+    """The rows of the table, and those of the file of tests."""
+    train, test = np.flatnonzero(~held), np.flatnonzero(held)
+    if not len(test):
+        raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
+    return train, test
+
+
+def _check_groups(name: str | None, groups: NDArray, test: float) -> None:
+    """Two groups are needed for folds, and others to test on."""
+    count = len(np.unique(groups))
+    if count - np.ceil(test * count) < 2:
+        raise TooFewRows(
+            f"groups={name!r}: of {_rows(count, 'group')}, test={test:g} leaves fewer than two to learn from in folds; "
+            "name a column of more values, or give a smaller test."
+        )
+
+
+def _told_of_groups(name: str, groups: NDArray, train: NDArray, test: NDArray) -> str:
+    """What is learned from and tested on where rows of a group stay together."""
+    learned, tested = (len(np.unique(groups[rows])) for rows in (train, test))
+    return (
+        f"Rows of the same {name!r} stay on one side of every split: {learned:,} of its values are learned from, and "
+        f"the test is on {tested:,} others."
+    )
+
+
 def _held_out(y: NDArray, target: Any, equal: NDArray, request: Request, rules: dict[str, NDArray]) -> tuple:
+    if "groups" in rules:
+        _check_groups(request.groups, rules["groups"], request.test)
     # Every class is to be tested.
     share = request.test if rules else max(request.test, len(target.classes) / _sets(equal))
     kept = {"classes": bool(target.classes), "test_size": share, "random_state": request.seed}
@@ -415,6 +442,9 @@ def _folds(
 ) -> list[tuple[NDArray, NDArray]]:
     """Folds of the training rows: as many as asked for, but no more than the smallest class has rows."""
     count = request.folds or (FOLDS if len(y) <= MANY_ROWS else FEW_FOLDS)
+    if "groups" in rules and (groups := len(np.unique(rules["groups"]))) < count:
+        count = groups
+        warnings.append(coded("ER032", f"The training rows are of {groups} groups: {groups} folds were used."))
     if target.classes and not rules:
         smallest = int(np.unique(y[np.unique(equal, return_index=True)[1]], return_counts=True)[1].min())
         if smallest < count:
