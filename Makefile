@@ -35,7 +35,9 @@ learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE) --force
 	@echo "Look at $(TABLE).report.html, and try: $(BIN)/empirisk serve $(TABLE).model"
 
-PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+# One process more than there are cores: some tests wait for a page, a service or a shell.
+PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(8, os.cpu_count() + 1))')
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # Types and imports are checked while the tests run, because each check alone keeps one core busy; printed at the end.
 TYPES := $(BIN)/pyright && $(BIN)/lint-imports
