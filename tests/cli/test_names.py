@@ -114,6 +114,8 @@ def test_other_formats_are_as_they_are(folder, tmp_path):
         ("@SUM(A1)", False),
         ("\t=1", False),
         ("\r=1", False),
+        ("\x00=1", False),
+        ("\uff1d1+1", False),
         ("-3.5", True),
         ("+1e-5", True),
         ("-1,234.5", True),

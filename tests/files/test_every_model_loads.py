@@ -1,6 +1,7 @@
 """What is saved loads: `er.save` asks the loader's own rules first, of every machine, map and kind of rows."""
 
 import itertools
+import json
 import threading
 from operator import attrgetter
 
@@ -190,3 +191,21 @@ def test_lists_and_tables_that_change_meanwhile_are_noticed():
         assert not encoder.changed()
         change()
         assert encoder.changed()
+
+
+@pytest.mark.parametrize("often", [1, 10**6])
+def test_what_changes_while_it_is_written_is_written_again_or_refused(often, path, monkeypatch):
+    values, dumps = [0], json.dumps
+
+    def meanwhile(tree, **options):
+        if len(values) <= often:
+            values.append(len(values))
+        return dumps(tree, **options)
+
+    monkeypatch.setattr("json.dumps", meanwhile)
+    if often > 1:
+        with pytest.raises(EmpiriskError, match="Another thread changes the FunctionTransformer while it is saved"):
+            er.save(holding(values), path)
+        return
+    er.save(holding(values), path)
+    assert er.load(path).kw_args["value"] == [0, 1]

@@ -85,6 +85,16 @@ def fifty(same):
     return PLAIN | {"kw_args": {"dict": [["v", [same] * 50]]}}
 
 
+def one_hot(categories):
+    """An encoder whose only column has these categories, none of them rare."""
+    plain = {"categories": "auto", "drop": None, "drop_idx_": None, "sparse_output": True, "handle_unknown": "ignore"}
+    plain |= {"min_frequency": None, "max_categories": None, "feature_name_combiner": "concat", "n_features_in_": 1}
+    plain |= {"dtype": {"dtype": "<f8"}, "infrequent_categories_": [None], **VERSION}
+    return {
+        "object": ["sklearn.OneHotEncoder", 0, plain | {"categories_": [{"objects": [[len(categories)], categories]}]}]
+    }
+
+
 def encoder(number):
     """A step that holds the first array."""
     return {"object": ["sklearn.LabelEncoder", number, {"classes_": array(0, LABELS), **VERSION}]}
@@ -129,6 +139,10 @@ ATTACKS = {
                 {"classes_": {"objects": [[100_000], [MERSENNE * (n + 10**9) for n in range(100_000)]]}},
             ]
         },
+    ),
+    "categories of one hash": lambda: (one_hot([{"tuple": list(pair)} for pair in colliding_pairs(60_000)]),),
+    "complex categories of one hash": lambda: (
+        one_hot([{"scalar": ["<c16", f"{1000003 * n}-{n}j"]} for n in range(1, 100_000)]),
     ),
     "one array in many objects": lambda: (holding(many(encoder, LARGE // 2)), LABELS),
     "one array in many sparse matrices": lambda: (

@@ -53,6 +53,7 @@ FOUND = {
     "rounding behind a kernel was a direction": (4050235, 4092935),
     "huge weights left no step that is safe": (4041452,),
     "the rounding of a mean was the distance of equal rows": (4074885,),
+    "the rounding of a loss chose between two cycles": (300007718,),
 }
 
 

@@ -238,3 +238,11 @@ def test_of_pairs_that_gain_the_same_rounding_takes_none():
         repeated = clone(machine).fit(X[rows], y[rows])
         np.testing.assert_array_equal(weighted.pairs_, repeated.pairs_)
         np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("second", "moved"), [(1.0 - 1e-15, False), (0.9, True)])
+def test_of_cycles_that_are_as_good_rounding_takes_none(monkeypatch, second, moved):
+    losses = itertools.chain([1.0, second], itertools.repeat(2.0))
+    monkeypatch.setattr("empirisk.trees.additive.cycles.Bag.loss", lambda bag: next(losses))
+    machine = er.AdditiveRegressor(n_bags=1, interactions=0, max_iter=3, random_state=0).fit(X[:100], Y[:100])
+    assert np.any(machine.shapes_ != 0) == moved

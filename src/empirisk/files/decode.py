@@ -4,9 +4,9 @@ import dataclasses
 import inspect
 import keyword
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,7 +153,7 @@ class Decoder:
         return (PLAIN_TYPES | NUMPY_TYPES)[content]
 
     def _read_dtype(self, content: str) -> np.dtype:
-        if content != "|O" and content not in arrays.TYPES and not content.startswith("<U"):
+        if content != "|O" and content not in arrays.TYPES and not re.fullmatch(r"<U\d{1,9}", content):
             raise Damaged("its tree names an unknown type")
         found = np.dtype(content)
         if found.itemsize > 4 * LONGEST_TEXT:  # NumPy's letters have four bytes
@@ -176,6 +176,7 @@ class Decoder:
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             array[i] = self.value(item)
+        _spread(filter(_is_key, array))  # whoever looks for the categories in it makes a table of them
         return arrays.frozen(array.reshape(shape))
 
     def _read_texts(self, content: list) -> NDArray:
@@ -362,12 +363,27 @@ def _sound_state(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spread(keys: Iterable[Any]) -> list[Any]:
-    """Keys of a table or a set, unless so many share one hash that inserting them would take quadratic time."""
+    """Keys of a table or a set, unless so many that differ share one hash that inserting them takes quadratic time."""
     found = list(keys)
-    longest = max((sum(1 for _ in group) for _, group in groupby(sorted(map(hash, found)))), default=0)
-    if longest > SAME_HASH:
-        raise Damaged("its tree holds a table whose keys have one hash")
+    hashes = np.fromiter(map(hash, found), np.int64, len(found))
+    order, counts = np.argsort(hashes), np.unique(hashes, return_counts=True)[1]
+    for last, count in zip(np.cumsum(counts), counts, strict=True):
+        different: list[Any] = []
+        for place in order[last - count : last] if count > SAME_HASH else ():
+            if found[place] not in different:
+                different.append(found[place])
+            if len(different) > SAME_HASH:
+                raise Damaged("its tree holds a table whose keys have one hash")
     return found
+
+
+def _is_key(value: Any) -> bool:
+    """Whether a table could have a value as its key; the hash of a text is none that a file could foresee."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return type(value) is not str
 
 
 def _typed(value: Any, kind: type) -> Any:

@@ -96,6 +96,34 @@ def bombs() -> dict[str, bytes]:
     }
 
 
+#: Cells far away whose place a reader finds that knows quotes, prefixes or tags of any length.
+HIDDEN = {
+    "less than": """<c x="<" r="XFD1048576">""",
+    "greater than": """<c x=">" r="XFD1048576">""",
+    "place in a value": """<c x=" r='A1' " r="XFD1048576">""",
+    "two places": """<c r="A1" r="XFD1048576">""",
+    "dash in a prefix": """<a-b:c r="XFD1048576">""",
+    "slash in a prefix": """<a/b:c r="XFD1048576">""",
+    "no prefix": """<:c r="XFD1048576">""",
+    "quote in a prefix": """<a"b:c r="XFD1048576" x='"'>""",
+    "long prefix": f"""<{"a" * 70_000}:c r="XFD1048576">""",
+    "before a long tag": f"""<c r="XFD1048576"><v>1</v></c></row></sheetData><z {" " * 70_000}""",
+}
+
+
+COUNTS = {
+    "after a quote": 'x=">" uniqueCount="4000000000"',
+    "with a sign": 'uniqueCount="+4000000000"',
+    "with zeros": f'uniqueCount="{4 * 10**9:040}"',
+    "without end": f'uniqueCount="{"9" * 30}"',
+}
+
+
+def hidden(tag: str) -> str:
+    """Rows of a sheet, the last of which has such a cell."""
+    return f'<sheetData>{row(1, cell("A1", 1))}<row r="1048576">{tag}<v>1</v></c></row></sheetData>'
+
+
 def workbooks() -> dict[str, bytes]:
     """Workbooks that are none, or whose cells lie far apart."""
     first = row(1, "".join("<c><v>1</v></c>" for _ in range(16_384)))
@@ -104,6 +132,7 @@ def workbooks() -> dict[str, bytes]:
         "far.xlsx": far("XFD1048576"),
         "low.xlsx": far("AZZ1048576"),
         "beyond.xlsx": far("ZZZZZZ4294967295"),
+        **{f"{name}.xlsx": book(hidden(tag)) for name, tag in HIDDEN.items()},
         "no places.xlsx": book(f"<sheetData>{first}{row(1048576, cell('A1048576', 1))}</sheetData>"),
         "single quotes.xlsx": book(
             "<sheetData><row r='1'><c r='A1'><v>1</v></c></row><row r='1048576'>"
@@ -126,6 +155,13 @@ def workbooks() -> dict[str, bytes]:
             '<sheetData><row r="1"><c r="A1" t="s"><v>99999999</v></c></row></sheetData>',
             **{"xl/sharedStrings.xml": f'<sst xmlns="{SHEETS}" count="4000000000" uniqueCount="4000000000"></sst>'},
         ),
+        **{
+            f"strings {name}.xlsx": book(
+                '<sheetData><row r="1"><c r="A1" t="s"><v>0</v></c></row></sheetData>',
+                **{"xl/sharedStrings.xml": f'<sst xmlns="{SHEETS}" {count}></sst>'},
+            )
+            for name, count in COUNTS.items()
+        },
         "numbers.xlsx": book('<sheetData><row r="x"><c r="1A"><v>nan</v></c></row></sheetData>'),
         "style.xlsx": book('<sheetData><row r="1"><c r="A1" s="99999"><v>1e999</v></c></row></sheetData>'),
         "cut.xlsx": good[: len(good) // 2],

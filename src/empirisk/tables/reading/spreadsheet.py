@@ -4,8 +4,8 @@ import re
 
 import polars as pl
 
-#: How formulas begin, and what begins so and is none: numbers, and dashes for nothing.
-FORMULA = r"^[=+\-@\t\r\n]"
+#: How formulas begin, in wide letters too, and what begins so and is none: numbers, and dashes for nothing.
+FORMULA = r"^[=+\-@\t\r\n\x00" + "\uff1d\uff0b\uff0d\uff20]"
 NUMBER = r"^(?:[+\-]?\s?(?:\d[\d.,']*|\.\d+)(?:[eE][+\-]?\d+)?\s?%?|-+)$"
 
 

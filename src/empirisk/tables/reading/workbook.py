@@ -1,5 +1,6 @@
 """Workbooks, measured before they are read: the reader allots room for every cell between the first and the last."""
 
+import io
 import re
 import zipfile
 from pathlib import Path
@@ -14,11 +15,20 @@ from empirisk.tables.reading.unpack import pieces, sound
 CONTENTS, BOOK = "[Content_Types].xml", "xl/workbook.xml"
 CELL_BYTES = 64  # of a cell in the reader, and of its entry in the frame
 LONGEST_TAG = 1 << 16  # bytes
-#: Rows and cells of a sheet, with their place, and whether they are empty; "<" stands in no text.
-TAG = re.compile(rb"<(?:\w+:)?(c|row)(?=[\s/>])[^<>]*?(?:\sr\s*=\s*[\"']([A-Za-z]{0,7})(\d{0,18})[\"'][^<>]*?)?(/?)>")
+SHEET = b"sheetData"  # the element that rows and cells are in
+PREFIX = rb"<(?:[^\s<>/:=\"']+:)?"
+ATTRIBUTES = rb"(?:\s+(?!(?:[^\s<>/:=\"']*:)?r[\s=])[^\s<>/=\"']+\s*=\s*(?:\"[^\"<]*\"|'[^'<]*'))*"
+#: Where a row or a cell begins, however it goes on, or what a forgiving reader may take for one.
+BEGIN = re.compile(rb"<(?!/)(?:(?:[^\s<>:]*:)?(?:c|row)(?=[\s/>])|[^\s<>!?]*[\"'])")
+#: Rows and cells of a sheet, with their place, and whether they are empty: of proper XML, which all readers read alike.
+TAG = re.compile(
+    PREFIX + rb"(c|row)" + ATTRIBUTES
+    + rb"(?:\s+r\s*=\s*(?P<quote>[\"'])([A-Za-z]{0,7})(\d{0,18})(?P=quote)" + ATTRIBUTES + rb")?\s*(/?)>"
+)  # fmt: skip
 #: How many texts a workbook says that it has: the reader believes it.
-COUNT = re.compile(rb"<[^<>]*?[cC]ount\s*=\s*[\"'](\d{1,18})[\"']")
-OPEN = re.compile(rb"<(?:\w+:)?(?:c|row)\s")
+COUNT = re.compile(rb"[cC]ount\s*=\s*[\"']\s*\+?(\d+)")
+#: A tag that may yet become one of a row or a cell.
+OPEN = re.compile(PREFIX + rb"(?:c|row)\s|<[^\s<>/]{1000}")
 OTHER_BOOKS = ("xl/workbook.bin", "content.xml")  # of formats that nothing here measures
 
 
@@ -27,29 +37,33 @@ def read_workbook(path: Path, archive: zipfile.ZipFile, header: bool) -> pl.Data
     if BOOK not in archive.namelist() or any(name in archive.namelist() for name in OTHER_BOOKS):
         raise EmpiriskError(f"The workbook {str(path)!r} is not in the format .xlsx; save it as .xlsx or CSV.")
     with sound(str(path)):
-        _measure(archive, str(path))
+        measured = _measured(archive, str(path))
     need("A workbook (or save it as CSV)", "excel", "fastexcel")
-    return pl.read_excel(path, has_header=header)
+    return pl.read_excel(measured, has_header=header)
 
 
-def _measure(archive: zipfile.ZipFile, name: str) -> None:
-    """Raise `TooLarge` where the parts of a workbook, or the cells between its corners, exceed the memory allowed.
+def _measured(archive: zipfile.ZipFile, name: str) -> io.BytesIO:
+    """The workbook packed once more; `TooLarge` where it, or the cells between its corners, exceed the memory allowed.
 
-    All parts are unpacked, and not kept: the sizes that an archive states may be wrong, which this finds out too.
+    Two readers may find different files in one archive: by another directory in it, or beyond the sizes that it states.
+    So what is read is what was measured.
     """
-    size = 0
-    for info in archive.infolist():
-        with archive.open(info) as file:
-            extent = Extent()  # a sheet may have any name
-            for piece in pieces(file, name, size):
-                size += len(piece)
-                extent.add(piece, name)
-        rows, columns = extent.shape
-        require(
-            rows * columns * CELL_BYTES,
-            f"The table {name!r} of {rows} rows and {columns} columns between its first and last cell",
-            "clear cells that stand far away, or export it as CSV",
-        )
+    size, copy = 0, io.BytesIO()
+    with zipfile.ZipFile(copy, "w") as measured:
+        for part in dict.fromkeys(archive.namelist()):
+            with archive.open(part) as file, measured.open(part, "w", force_zip64=True) as to:
+                extent = Extent()  # a sheet may have any name
+                for piece in pieces(file, name, size):
+                    size += len(piece)
+                    extent.add(piece, name)
+                    to.write(piece)
+            rows, columns = extent.shape
+            require(
+                rows * columns * CELL_BYTES,
+                f"The table {name!r} of {rows} rows and {columns} columns between its first and last cell",
+                "clear cells that stand far away, or export it as CSV",
+            )
+    return copy
 
 
 class Extent:
@@ -57,6 +71,7 @@ class Extent:
 
     def __init__(self):
         self._rest = b""
+        self._begun = False  # whether the cells have
         self._row = self._column = 0  # of the last cell, counted from 1
         self._rows: tuple[int, int] = (0, -1)
         self._columns: tuple[int, int] = (0, -1)
@@ -73,13 +88,16 @@ class Extent:
         cut = text.rfind(b"<")
         whole, self._rest = (text, b"") if cut < 0 or b">" in text[cut:] else (text[:cut], text[cut:])
         if len(self._rest) > LONGEST_TAG:
-            if OPEN.match(self._rest) is None:
-                self._rest = b""  # a picture
-                return
-            raise EmpiriskError(f"The table {name!r} has a tag without an end; save it again.")
+            if OPEN.match(self._rest) is not None:
+                raise EmpiriskError(f"The table {name!r} has a tag without an end; save it again.")
+            self._rest = b""  # a picture
         for count in COUNT.findall(whole) if b"ount" in whole else ():
             require(int(count) * CELL_BYTES, f"The table {name!r} with {int(count)} texts", "save it again")
-        for tag, letters, digits, empty in TAG.findall(whole):
+        self._begun = self._begun or SHEET in whole  # what comes before may be a picture
+        tags = TAG.findall(whole) if self._begun else ()
+        if self._begun and len(tags) < len(BEGIN.findall(whole)):
+            raise EmpiriskError(f"The table {name!r} has a tag that is not proper XML; save it again.")
+        for tag, _, letters, digits, empty in tags:
             if tag == b"row":
                 self._row, self._column = int(digits) if digits else self._row + 1, 0
                 continue

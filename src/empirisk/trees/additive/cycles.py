@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isclose
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from empirisk.trees.additive.terms import Term
 from empirisk.trees.objectives import Objective
 
 Array = NDArray[np.float64]
+#: The share of a loss by which a cycle must lower it: less is rounding, which would choose between equal cycles.
+LOWER = 1e-12
 #: Sums of gradient and curvature by cell of a term, for one output.
 Sums = Callable[[Term, int], Array]
 
@@ -104,7 +107,8 @@ class Bag:
                 if late():
                     break
             losses.append(self.loss())
-            if losses[-1] < min(losses[:-1]):
+            least = min(losses[:-1])
+            if losses[-1] < least and not isclose(losses[-1], least, rel_tol=LOWER):
                 best = [shape.copy() for shape in shapes]
             if _settled(losses, plan):
                 break
