@@ -1,5 +1,6 @@
 """The service: right answers, also to many at once; a sentence for everything that is wrong with a request."""
 
+import gzip
 import json
 import random
 import re
@@ -252,6 +253,12 @@ def test_a_file_of_rows_is_answered_with_a_table(client, tickets):
     assert status == 422
     assert "lacks the column 'customer_age'" in answer["error"]
     assert client.ask("/table?name=new.csv", "x" * 60_000)[0] == 413
+
+
+def test_a_packed_file_of_more_than_the_service_unpacks_is_refused(client):
+    status, answer = client.ask("/table?name=new.csv.gz", gzip.compress(b"a\n" + b"0\n" * 6_000_000))
+    assert status == 422
+    assert "more than the 10 MB allowed" in answer["error"]
 
 
 def test_the_example_is_a_row_that_exists_and_can_be_asked():

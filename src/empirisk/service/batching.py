@@ -19,12 +19,14 @@ import polars as pl
 from empirisk.errors import EmpiriskError
 from empirisk.explain.contributions import reasons
 from empirisk.service.bodies import Bodies, BodyRows, Refusal
+from empirisk.settings import config, settings
 from empirisk.tables.model import TableModel
 from empirisk.tables.predictions import beside
 from empirisk.tables.reading.read import read_bytes
 from empirisk.tables.reading.spreadsheet import harmless
 
 COVERAGE = 0.9  # of the intervals of numbers
+UNPACKED = 10_000_000  # bytes that a packed file may unpack to: ten times the longest body
 BATCH_ROWS = 256  # rows after which a batch is closed: enough to share the cost of encoding, few enough to wait for
 
 
@@ -145,7 +147,8 @@ class Batcher:
     def _table(self, body: bytes, name: str) -> str:
         """The rows of a file with their predictions, and intervals of numbers, as CSV that a spreadsheet may open."""
         try:
-            frame = read_bytes(body, name)
+            with config(memory=min(settings().memory, UNPACKED)):
+                frame = read_bytes(body, name)
             answers = beside(self._model, frame, keep=True, interval=100 * COVERAGE if self._intervals else None)
         except EmpiriskError as error:
             raise Refusal(422, str(error)) from error

@@ -101,18 +101,28 @@ def _no_such(name: str, path: Path) -> str:
 
 
 def _read_parquet(source: Any, name: str) -> pl.DataFrame:
-    """A Parquet file, or several, whose rows fit into memory: a few bytes can stand for millions of equal ones."""
-    lazy = pl.scan_parquet(source)
+    """A Parquet file, or several."""
+    _require_room(pl.scan_parquet(source), name)
+    return pl.read_parquet(source)
+
+
+def _read_arrow(source: Any, name: str) -> pl.DataFrame:
+    """An Arrow file."""
+    _require_room(pl.scan_ipc(source), name)
+    return pl.read_ipc(source)
+
+
+def _require_room(lazy: pl.LazyFrame, name: str) -> None:
+    """Raise `TooLarge` where the cells do not fit into memory: a few bytes can stand for millions of equal ones."""
     cells = lazy.select(pl.len()).collect().item() * len(lazy.collect_schema())
     require(cells * CELL, f"The table {name!r}", "give a part of it, or raise the limit")
-    return pl.read_parquet(source)
 
 
 #: What files begin with, and how those that need no decoding are read.
 ARCHIVE = (b"PK\x03\x04", b"PK\x05\x06")
 BINARY: dict[bytes, Callable[[Any, str], pl.DataFrame]] = {
     b"PAR1": _read_parquet,
-    b"ARROW1": lambda source, name: pl.read_ipc(source),
+    b"ARROW1": _read_arrow,
     b"\xff\xff\xff\xff": lambda source, name: pl.read_ipc_stream(source),
 }
 
