@@ -68,6 +68,18 @@ def test_minimum_norm_where_singular_values_lie_at_rounding(units, intercept, ki
         assert machine.certificate_.primal == pytest.approx(value, rel=1e-4, abs=1e-12)
 
 
+@pytest.mark.row("L3")
+@pytest.mark.parametrize("units", [60, 200])
+def test_the_minimum_norm_stays_where_its_proof_lacks_digits(units):
+    """Other solvers would be asked for what is missing, and find another minimiser."""
+    for seed in (0, 1):
+        X, y = relu_features(seed, units, True)
+        with pytest.warns(ConvergenceWarning):
+            machine = er.LeastSquares(tol=0.0).fit(X, y)
+        expected = minimum_norm(X, y, np.ones(60), True)
+        assert np.linalg.norm(machine.coef_) == pytest.approx(np.linalg.norm(expected), rel=1e-6)
+
+
 def test_no_remedy_names_a_parameter_that_least_squares_does_not_have():
     X, y = relu_features(0, 40, True)
     for machine in (er.LeastSquares(tol=0.0), er.Regressor("squared", penalty="none", tol=0.0)):
