@@ -131,6 +131,7 @@ def test_every_bound_is_one(strength, triplets):
         for share in (1.0, 0.3, 0.1, 0.03)
         for _ in range(9)
     ]
+    tried.append(problem.amounts * pushes)  # the objective without a metric, which others are below
     metrics = [scale * rng.normal(size=(3, 3)) for scale in (0.0, 0.1, 0.3, 1.0) for _ in range(20)]
     bounds = [problem.dual(multipliers) for multipliers in tried]
     assert 0 < max(bounds) <= min(problem.primal(P) for P in metrics)
