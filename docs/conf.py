@@ -29,6 +29,8 @@ myst_heading_anchors = 3
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"  # beside the page of a class there is room for names of methods alone
 autodoc_typehints = "none"  # numpydoc tells types in words
+default_role = "py:obj"  # `Classifier` in a docstring is a link where it is a public name, else code
+smartquotes = False  # formulas and values in docstrings are copied: A', "loo"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 # Examples are copied without prompts and answers.
@@ -53,8 +55,10 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "Empirisk"
 html_show_sourcelink = False
+html_show_search_summary = False  # a page that is opened from a file may not read others
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "../src/empirisk/studio/static/icon.svg"
 html_theme_options = {
     "show_nav_level": 1,
     "header_links_before_dropdown": 6,

@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -23,15 +24,13 @@ DOCS, LESSONS = ROOT / "docs", sorted((ROOT / "examples" / "course").glob("plot_
 #: Written when the site is built, from the code; their examples are tested where they are.
 MADE = ("_build", "reference", "messages", "course", "gallery")
 PAGES = sorted(page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in MADE)
-#: Their blocks are fragments of other programs, or need an accelerator; exports and scale have tests of their own.
-FRAGMENTS = {"export.md", "scale.md"}
 #: Run by tests/test_repository.py and tests/maps/test_recipes.py.
 RUN_ELSEWHERE = {
     *("index.md", "problems.md", "library.md", "certificates.md"),
     *("evaluation.md", "model-file.md", "recipes.md"),
 }
 CODE = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
-RUN_HERE = [page for page in PAGES if page.name not in FRAGMENTS | RUN_ELSEWHERE and CODE.search(page.read_text())]
+RUN_HERE = [page for page in PAGES if page.name not in RUN_ELSEWHERE | {"scale.md"} and CODE.search(page.read_text())]
 SECONDS = 120.0  # for all lessons together, on two cores that do nothing else
 
 
@@ -103,13 +102,35 @@ def test_exercises_have_folded_solutions_that_end():
 @pytest.mark.parametrize("page", RUN_HERE, ids=lambda page: page.stem)
 def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    execute(page.read_text(encoding="utf-8"))
+
+
+def execute(text):
+    """Run the blocks of a page, and give its names."""
     names: dict = {}
-    for block in CODE.findall(page.read_text(encoding="utf-8")):
+    for block in CODE.findall(text):
         exec(block, names)
+    return names
+
+
+@pytest.mark.long  # begins a cluster
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_code_of_the_page_on_more_rows_runs(tmp_path, monkeypatch):
+    """With JAX on the processor in place of an accelerator, and workers of this process in place of others."""
+    distributed = pytest.importorskip("distributed")
+    from empirisk.scale import workers
+
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "scale.md").read_text(encoding="utf-8").replace('"gpu"', '"jax:cpu"')
+    here = {"processes": False, "protocol": "tcp", "n_workers": 1, "dashboard_address": ":0", "memory_limit": 0}
+    with distributed.LocalCluster(**here) as cluster:
+        execute(page.replace("tcp://scheduler:8786", cluster.scheduler_address))["client"].close()
+        workers.close(cluster.scheduler_address)
 
 
 def test_every_page_with_code_is_run_somewhere():
-    assert {page.name for page in PAGES} >= FRAGMENTS | RUN_ELSEWHERE
+    assert {page.name for page in PAGES} >= RUN_ELSEWHERE
 
 
 def test_links_between_pages_lead_somewhere():
@@ -160,6 +181,38 @@ def test_the_command_line_page_has_every_option():
                 assert f"`{', '.join([*parameter.opts, *parameter.secondary_opts])}`" in section
 
 
+#: What a reader may type, in a block or in a line: a command of ours, of make, or a module that runs.
+COMMAND = r"(?:empirisk|make|python -m) [a-z][^`\n]*"
+TYPED = re.compile(f"^({COMMAND})$|`({COMMAND})`", flags=re.MULTILINE)
+
+
+def test_commands_in_the_text_exist_with_their_options():
+    from empirisk.cli import main
+
+    texts = {page.name: page.read_text(encoding="utf-8") for page in [*PAGES, ROOT / "README.md"]} | pages.messages()
+    lines = [(name, found[1] or found[2]) for name, text in texts.items() for found in TYPED.finditer(text)]
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    wrong = []
+    for page, line in lines:
+        program, *words = shlex.split(line, comments=True)
+        if program == "empirisk":
+            known = words[0] in main.COMMANDS
+            command = main.load(words[0]) if known else None
+            if command is not None:
+                command.make_parser(command.context_class(command)).parse_args(words[1:])  # names an unknown option
+        elif program == "make":
+            known = all(word in targets or "=" in word for word in words)
+        else:
+            module = words[1].replace(".", "/")
+            places = [ROOT / f"{module}.py", ROOT / module / "__main__.py"]
+            if words[1] == "benchmarks" and len(words) > 2:
+                places = [ROOT / "benchmarks" / f"{words[2]}.py"]
+            known = words[1] == "venv" or any(place.exists() for place in places)
+        wrong += [] if known else [(page, line)]
+    assert len(lines) > 60
+    assert wrong == []
+
+
 def written(value):
     """The sections of a docstring as the site has it, each as entries: names, kind, text."""
     lines = (inspect.getdoc(value) or "").splitlines()
@@ -192,9 +245,9 @@ def test_parameters_are_written_out_with_their_text():
 
 
 def test_errors_have_the_example_of_their_page():
-    _, words = written(er.errors.NotSeparable)
-    assert ":doc:`/messages/ER012`" in words
-    assert "er.SVM(C=np.inf).fit(" in words
+    sections, words = written(er.errors.NotSeparable)
+    assert words.index(":doc:`/messages/ER012`") < words.index("Attributes") < words.index("er.SVM(C=np.inf).fit(")
+    assert [names for names, _, _ in sections["Attributes"]] == [["rows"]]
 
 
 def test_attributes_of_a_composed_machine_are_written_out_once():
@@ -234,3 +287,13 @@ def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):
         "no.png, which",
     ):
         assert sum(part in fault for fault in found) == 1
+
+
+def test_formulas_have_primes_on_the_line_and_room_behind_functions():
+    pytest.importorskip("latex2mathml", reason="comes with the extra docs")
+    from tools.mathml import mathml
+
+    assert "msup" not in mathml("X'X w")
+    assert "<msub><mi>x</mi><mi>i</mi></msub><mo" in mathml("x_i'w")
+    assert mathml(r"\sin x + \ln(2)").count("mspace") == 1
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in mathml("x^2")

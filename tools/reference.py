@@ -140,22 +140,22 @@ def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: li
     Errors have the example of their page. Sphinx calls this for every docstring.
     """
     if code := vars(value).get("code") if isinstance(value, type) and issubclass(value, EmpiriskError) else "":
-        lines += _example_of_page(code)
+        about = len(_blocks(lines)[0][1])  # lines before the first section
+        lines[about:] = ["", f"What to do: :doc:`/messages/{code}`.", "", *lines[about:], *_example_of_page(code)]
     written = _expanded(_borrowed(value, _with_examples(lines)) if what == "class" else _with_examples(lines), value)
     end = written.index("Examples") if "Examples" in written else len(written)
     lines[:] = [_escaped(line) for line in written[:end]] + written[end:]
 
 
 def _example_of_page(code: str) -> list[str]:
-    """A link to the page of a code, and the example that brings its message about.
+    """The example of the page of a code, which brings its message about.
 
-    >>> _example_of_page("ER012")[1]
-    'What to do: :doc:`/messages/ER012`.'
+    >>> _example_of_page("ER012")[1:3]
+    ['Examples', '--------']
     """
     example = re.findall("^## Example\n```python\n(.*?)```", messages.page(code), flags=re.DOTALL | re.MULTILINE)[0]
     block = [f"    {line}".rstrip() for line in example.splitlines()]
-    title = ["Examples", "--------", ".. code-block:: python", ""]
-    return ["", f"What to do: :doc:`/messages/{code}`.", "", *title, *block, ""]
+    return ["", "Examples", "--------", ".. code-block:: python", "", *block, ""]
 
 
 def _with_examples(lines: list[str]) -> list[str]:

@@ -223,16 +223,7 @@ assert abs(power) < 0.3  # near the logarithm
 assert lined["as it is"].score(years[:, None], price) < lined["logarithm"].score(years[:, None], price)
 figure = Figure(figsize=(10.4, 4.2), layout="constrained")
 left, right = figure.subplots(1, 2)
-for power_shown, colour in zip(
-    (-1, 0, 0.5, 1, 2), ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00"), strict=True
-):
-    curve = np.log(u) if power_shown == 0 else (u**power_shown - 1) / power_shown
-    left.plot(u, curve, color=colour)
-    left.annotate(
-        f"$\\lambda$ = {power_shown}", (4.0, min(curve[-1], 4.0)), color=colour, va="center", annotation_clip=False
-    )
-left.set(xlabel="y", ylabel="transformed", xlim=(0, 4), ylim=(-4, 4))
-left.set_title("Box-Cox transforms", loc="left", fontsize=11)
+er.plots.box_cox(axes=left)
 er.plots.regression(lined, years, price, axes=right)
 right.set_title(f"Prices; likeliest λ = {power:.2f}", loc="left", fontsize=11)
 figure

@@ -21,7 +21,6 @@ About fifteen minutes. You need lessons 1 and 3.
 # which needs no map. And the map is not the only one: without the root, but with :math:`x_1 x_2` twice, the inner
 # products are the same.
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.preprocessing import FunctionTransformer
 
 import empirisk as er
@@ -109,22 +108,9 @@ assert not er.kernels.check(lambda x, z: x @ np.array([[1.0, 1.0], [0.0, 1.0]]) 
 # \text{width}}` say how far similarity reaches. (Others write the Gaussian with :math:`\gamma`, :math:`h^2` or
 # :math:`\sigma` in the place of :math:`2\,\text{width}^2`: ``Gaussian.from_gamma`` converts.) Functions made of
 # Gaussians are smooth, those of Laplacians have corners.
-origin, places = np.zeros((1, 1)), np.linspace(-3, 3, 301)[:, None]
-figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-axes = figure.subplots()
-for name, kernel, colour in (
-    ("Gaussian(1)", er.kernels.Gaussian(1.0), "#0072B2"),
-    ("Gaussian(0.5)", er.kernels.Gaussian(0.5), "#56B4E9"),
-    ("Laplacian(1)", er.kernels.Laplacian(1.0), "#D55E00"),
-):
-    axes.plot(places, kernel(places, origin), color=colour, label=name)
 assert np.isclose(er.kernels.Gaussian(0.5)([[0.0]], [[1.0]]), np.exp(-2)).all()
 assert np.isclose(er.kernels.Laplacian(0.5)([[0.0, 0.0]], [[1.0, 1.0]]), np.exp(-4)).all()  # 1-norm
-axes.legend(frameon=False)
-axes.set(xlabel="x - z", ylabel="k(x, z)")
-axes.spines[["top", "right"]].set_visible(False)
-axes.set_title("Similarity and distance", loc="left", fontsize=11)
-figure
+er.plots.kernels([er.kernels.Gaussian(1.0), er.kernels.Gaussian(0.5), er.kernels.Laplacian(1.0)])
 
 # %%
 # The width is the most important choice. Too narrow, and each row is an island; too wide, and the machine is almost

@@ -1,11 +1,14 @@
 """Looking at figures: what their texts say, where they stand, and whether they can be read."""
 
+import ast
 import itertools
+import re
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PathCollection
 from matplotlib.contour import ContourSet
+from matplotlib.figure import Figure
 
 
 def legend(axes):
@@ -31,8 +34,9 @@ def texts(figure):
     """Every text that is drawn."""
     found = list(figure.texts)
     for axes in figure.axes:
-        found += [axes._left_title, axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
-        found += [*ticks(axes.xaxis), *ticks(axes.yaxis)]
+        found += [axes._left_title, axes.title, *axes.texts]
+        if axes.axison:
+            found += [axes.xaxis.label, axes.yaxis.label, *ticks(axes.xaxis), *ticks(axes.yaxis)]
         if axes.get_legend() is not None:
             found += axes.get_legend().get_texts()
     for drawn in figure.legends:
@@ -74,3 +78,14 @@ def frame(film, number):
     film._fig.canvas.draw()  # the first drawing starts a film, which then is at its first frame
     film._scene.draw(number)
     return film._fig.axes
+
+
+def figures(script):
+    """The figures in which the blocks of a script of the gallery end, as the site shows them."""
+    names = {}
+    for block in re.split("^# %%.*$", script.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        body = ast.parse(block).body
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), script, "exec"), names)
+        value = eval(compile(ast.Expression(last.value), script, "eval"), names) if last else None
+        yield from (one for one in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(one, Figure))

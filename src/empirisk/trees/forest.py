@@ -286,6 +286,8 @@ def _width(classes: NDArray | list[NDArray]) -> int:
 class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, LabelsClassifier, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
+        P(k | x) = 1/B sum_b (weight of class k in the leaf of x in tree b) / (weight of the leaf)
+
     Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random
     (columns that are constant in the node do not count). Columns are cut into at most 255 bins. Where y has several
     columns of labels, one tree predicts all of them, by the sum of their Gini impurities; ``classes_`` and all
@@ -459,6 +461,8 @@ class ForestClassifier(LogProbabilities, OutOfBagClasses, ClassMembers, LabelsCl
 @dataclass(eq=False, repr=False)
 class ForestRegressor(OutOfBagNumbers, RegressorMixin, MultiOutputMixin, Forest):
     """A random forest for numbers: the mean of the predictions of many trees; see `ForestClassifier`.
+
+        f(x) = 1/B sum_b f_b(x),  f_b(x) the mean of y in the leaf of x in tree b
 
     Where y has several columns, one tree predicts all of them: splits reduce the sum of their squared errors.
 

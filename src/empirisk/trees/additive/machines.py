@@ -470,7 +470,9 @@ class AdditiveClassifier(ClassesByLoss, Additive):
 
 @dataclass(eq=False, repr=False)
 class AdditiveRegressor(PredictsNumbers, Additive):
-    """A regressor whose f is a sum of shapes of columns and of a few pairs of columns; see `AdditiveClassifier`.
+    """A regressor whose f is a sum of shapes:  f(x) = b + sum_j f_j(x_j) + sum over a few pairs of f_jk(x_j, x_k).
+
+    How the shapes are found is told by `AdditiveClassifier`.
 
     Parameters
     ----------
