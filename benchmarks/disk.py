@@ -1,8 +1,9 @@
 """Tables larger than memory: passes, resident memory and seconds a row against the fit in memory.
 
 ``python -m benchmarks disk`` writes 50 000 000 x 20 numbers (8 GB) to the temporary folder; ``EMPIRISK_SIZE=0.02`` is a
-run of a minute, and ``EMPIRISK_BENCH_BUSY=1`` counts the seconds of the processor instead of those of the clock. Each
-fit is a process of its own, whose largest resident memory is told, as Linux counts it.
+run of a minute, ``EMPIRISK_BENCH_BUSY=1`` counts the seconds of the processor instead of those of the clock, and
+``EMPIRISK_BENCH_ROWS="logistic;PCA, 5"`` runs those machines alone. Each fit is a process of its own, whose largest
+resident memory is told, as Linux counts it.
 """
 
 import math
@@ -18,6 +19,8 @@ import numpy as np
 SIZE = float(os.environ.get("EMPIRISK_SIZE", "1"))
 #: Rows and columns of the whole table, rows of a file, and the budget of memory.
 ROWS, COLUMNS, FILE_ROWS, MEMORY = int(50_000_000 * SIZE), 20, 1_000_000, "1GB"
+#: The names of the machines that are run, or nothing.
+ONLY = os.environ.get("EMPIRISK_BENCH_ROWS", "")
 #: Whether seconds are those of the processor, on a machine that others use too.
 BUSY = bool(os.environ.get("EMPIRISK_BENCH_BUSY"))
 MACHINES = {
@@ -80,8 +83,9 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as folder:
         written = write(Path(folder))
         rows = ROWS / len(written)
-        print(f"  {ROWS} x {COLUMNS} rows, memory={MEMORY!r}")
-        for name, machine in MACHINES.items():
+        print(f"  {ROWS} x {COLUMNS} rows, memory={MEMORY!r}", flush=True)
+        for name in ONLY.split(";") if ONLY else MACHINES:
+            machine = MACHINES[name]
             files = written[: max(1, int(SHARES.get(name, 1) * len(written)))]
             tenth, fiftieth = files[: max(1, len(files) // 10)], files[: max(1, len(files) // 50)]
             whole, resident, passes = measured(machine, files, MEMORY)
@@ -91,5 +95,6 @@ def run() -> None:
             growth = math.log(whole / small) / math.log(len(files) / len(fiftieth))
             print(
                 f"  {name:<14} {whole:8.2f} s   {passes:3d} passes   {resident / 1e9:5.2f} GB resident   "
-                f"{1e9 * whole / (rows * len(files)):7.1f} ns a row, {ratio:4.2f} of memory   growth {growth:4.2f}"
+                f"{1e9 * whole / (rows * len(files)):7.1f} ns a row, {ratio:4.2f} of memory   growth {growth:4.2f}",
+                flush=True,
             )

@@ -7,9 +7,11 @@ moves, largest where the point has most slack.
 
 from collections.abc import Callable, Iterator
 from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from empirisk.linalg import lapack
@@ -289,67 +291,113 @@ def _with_vanishing_sums(problem: Problem, u: RowVector) -> Iterator[RowVector]:
     if problem.penalty.zero:
         yield u
         count, columns = problem.design.shape
-        yield _null_space_part(problem, u) if count <= columns else rows.scattered(_restored(problem, shares))
+        yield _null_space_part(problem, u) if count <= columns else _restored(problem, shares)
         return
     frequencies = problem.class_weights / float(problem.rowspace.total(problem.weights))
     for trace in (0.0, TRACE):
         # The class frequencies on every row are balanced: a trace of them gives slack where shares are zero.
         mixed = rows.map(lambda p, trace=trace: (1 - trace) * p + trace * frequencies, shares)
-        yield rows.scattered(_restored(problem, mixed))
+        yield _restored(problem, mixed)
 
 
-def _restored(problem: Problem, shares: RowVector) -> Array:
+def _restored(problem: Problem, shares: RowVector) -> RowVector:
     """u = s (shares - onehot) moved by S f, S = diag(p) - p p'/s on each row, so that its sums vanish.
 
     Without a penalty f = A t + t0, else each class has its own t0. The last two moves are linear and therefore exact;
-    where a linear move would leave the simplex, what would become negative is cut off, or the factors are e^f. The
-    classes of each row are coupled in memory.
+    where a linear move would leave the simplex, what would become negative is cut off, or the factors are e^f.
     """
-    y, scale, shares = (problem.rowspace.gathered(each) for each in (problem.y, problem.scale, shares))
-    scale = scale[:, None]
-    u = with_balanced_rows(y, scale * shares)
-    for _ in range(ROUNDS if problem.penalty.zero else BALANCE_ROUNDS):
-        coupling = Coupling(scale * shares)
+    rows, free, scale, width = problem.rowspace, problem.penalty.zero, problem.scale, problem.classes
+
+    def balanced(y: Array, s: Array, p: Array) -> Array:
+        return with_balanced_rows(y, s[:, None] * p)
+
+    def moved(s: Array, p: Array, f: Array) -> Array:
+        return Coupling(s[:, None] * p)(f)
+
+    def crossed(s: Array, p: Array, change: Array) -> NDArray[np.bool_]:
+        return ~(change >= -s[:, None] * p)
+
+    def centred(p: Array, f: Array) -> Array:
+        return f - (p * f).sum(axis=1, keepdims=True)
+
+    def cut(f: Array, p: Array) -> Array:
+        p = p * (np.maximum(1 + f, 0.0) if free else np.exp(f / max(1.0, largest)))
+        return p / p.sum(axis=1, keepdims=True)
+
+    u = rows.map(balanced, problem.y, scale, shares, width=width)
+    for _ in range(ROUNDS if free else BALANCE_ROUNDS):
         try:
-            restore = _all_sums(problem, coupling) if problem.penalty.zero else _column_sums(coupling)
+            restore = (_all_sums if free else _column_sums)(problem, shares)
         except LinAlgError:  # the shares have vanished to rounding
             return u
         f = restore(u)
-        change = coupling(f)
-        if np.all(change >= -coupling.shares):
-            u = u + change
-            return u + coupling(restore(u))
-        f = f - (shares * f).sum(axis=1, keepdims=True)
-        shares = shares * (np.maximum(1 + f, 0.0) if problem.penalty.zero else np.exp(f / max(1.0, np.abs(f).max())))
-        shares = shares / shares.sum(axis=1, keepdims=True)
-        u = with_balanced_rows(y, scale * shares)
+        change = rows.map(moved, scale, shares, f, width=width)
+        if rows.number(crossed, scale, shares, change) == 0:
+            u = rows.map(add, u, change, width=width)
+            return rows.map(add, u, rows.map(moved, scale, shares, restore(u), width=width), width=width)
+        f = rows.map(centred, shares, f, width=width)
+        largest = max(np.abs(rows.extremes(f)))
+        shares = rows.map(cut, f, shares, width=width)
+        u = rows.map(balanced, problem.y, scale, shares, width=width)
     return u
 
 
-def _column_sums(coupling: Coupling) -> Callable[[Array], Array]:
+def _column_sums(problem: Problem, shares: RowVector) -> Callable[[RowVector], RowVector]:
     """The map from u to the f, one number for each class, with 1'(u + S f) = 0."""
-    total = coupling.total()
+    rows = problem.rowspace
+    total = rows.sum(lambda s, p: Coupling(s[:, None] * p).total(), problem.scale, shares, width=problem.classes)
     factor = Cholesky(total + total.diagonal().mean() / len(total))
-    return lambda u: np.tile(factor.solve(-u.sum(axis=0)), (len(u), 1))
+    return lambda u: rows.constant(factor.solve(-rows.total(u)))
 
 
-def _all_sums(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
+def _all_sums(problem: Problem, shares: RowVector) -> Callable[[RowVector], RowVector]:
     """The map from u to the f = A t + t0 with [A, 1]'(u + S f) = 0."""
-    design, rows = problem.design, problem.rowspace
-    if np.prod(problem.width) <= DIRECT:
-        solve = JointColumns(design, coupling, np.zeros(problem.width), problem.intercept).solve
-    else:
-        gradients = JointGradients(design, 0.0, problem.intercept)
-        gradients.renew(coupling)
+    design = problem.design
+    solve = (_joint_solver if design.in_memory else _joint_solver_of_blocks)(problem, shares)
 
-        def solve(right: Array, constant: Array) -> tuple[Array, ...]:
-            return gradients.solve(right, constant, lambda _, size, first: size <= EXACT * first, lambda: False)
-
-    def restore(u: Array) -> Array:
-        t, t0, *_ = solve(-design.tdot(rows.scattered(u)), -u.sum(axis=0))
-        return rows.gathered(design.dot(t)) + t0
+    def restore(u: RowVector) -> RowVector:
+        t, t0, *_ = solve(-design.tdot(u), -problem.rowspace.total(u))
+        return problem.rowspace.map(lambda f: f + t0, design.dot(t), width=problem.classes)
 
     return restore
+
+
+def _joint_solver(problem: Problem, shares: Array) -> Callable[[Array, Array], tuple[Array, ...]]:
+    """(t, t0, ...) for right-hand sides: directly where there are few unknowns, else by conjugate gradients."""
+    design, coupling = problem.design, Coupling(problem.scale[:, None] * shares)
+    if np.prod(problem.width) <= DIRECT:
+        return JointColumns(design, coupling, np.zeros(problem.width), problem.intercept).solve
+    gradients = JointGradients(design, 0.0, problem.intercept)
+    gradients.renew(coupling)
+    return lambda right, constant: gradients.solve(
+        right, constant, lambda _, size, first: size <= EXACT * first, lambda: False
+    )
+
+
+def _joint_solver_of_blocks(problem: Problem, shares: RowVector) -> Callable[[Array, Array], tuple[Array, ...]]:
+    """(t, t0) for right-hand sides, by the matrix that is added up where the rows lie."""
+
+    def model(f: Array, s: Array, p: Array) -> tuple:
+        return (), np.zeros(1), np.zeros_like(p), s[:, None] * p
+
+    (columns, classes), design = problem.width, problem.design
+    zeros = np.zeros((columns, classes)), np.zeros(classes)
+    matrix = design.local_sums(*zeros, model, problem.scale, shares)[1][3]
+    kept = np.append(~negligible_columns(design), problem.intercept)
+    matrix = matrix[kept][:, :, kept]
+    # Adding the same number to all classes changes nothing, and is given curvature of its own.
+    matrix = (
+        matrix + np.einsum("jkjk->j", matrix)[:, None, None, None] / classes**2 * np.eye(len(matrix))[:, None, :, None]
+    )
+    factor = Cholesky(matrix.reshape(len(matrix) * classes, -1))
+
+    def solve(right: Array, constant: Array) -> tuple[Array, Array]:
+        packed = np.vstack([right, constant])
+        packed[kept] = factor.solve(packed[kept].ravel()).reshape(-1, classes)
+        packed[~kept] = 0.0
+        return packed[:-1], packed[-1]
+
+    return solve
 
 
 def _is_jointly_feasible(problem: Problem, u: RowVector) -> bool:

@@ -136,11 +136,14 @@ def test_what_comes_to_the_client_does_not_grow_with_the_rows_and_nothing_is_lef
     received = []
     for rows in (ROWS // 2, ROWS):
         # As many partitions: each result is a sum over all of them.
-        (problem,) = _problems(er.Ridge(), X[:rows], scores[:rows], rows // 4)
-        er.solve(problem)
-        received.append(problem.design.place.received)
-        del problem
-    assert received[1] <= 1.2 * received[0]
+        classes = np.digitize(scores[:rows], [-1, 1])
+        for machine, y in ((er.Ridge(), scores[:rows]), (er.Classifier("softmax", penalty="l1", C=0.01), classes)):
+            (problem,) = _problems(machine, X[:rows], y, rows // 4)
+            er.solve(problem)
+            received.append(problem.design.place.received)
+            del problem
+    assert received[2] <= 1.2 * received[0]
+    assert max(received) < 8 * ROWS // 2  # less than a number for each row, whatever the loss
     assert _left(client) == 0
 
 
@@ -199,8 +202,12 @@ def test_folds_settings_and_contestants_go_to_the_workers(client):
 def test_errors_name_the_partition(client):
     wrong = X.copy()
     wrong[PART + 3, 1] = np.nan
-    with pytest.raises(EmpiriskError, match="Partition 1 of X, row 4, holds nan in the column"):
+    with pytest.raises(EmpiriskError, match="Partition 1 of X, row 4, holds nan in the column 1;"):
         er.Ridge().fit(collection(wrong), collection(scores))
+    wrong = scores.copy()
+    wrong[PART + 3] = np.inf
+    with pytest.raises(EmpiriskError, match="Partition 1 of y, row 4, holds inf; fill it in"):
+        er.Ridge().fit(collection(X), collection(wrong))
     with pytest.raises(EmpiriskError, match="give both as collections"):
         er.Ridge().fit(collection(X), scores)
 

@@ -55,6 +55,8 @@ MACHINES = [
     (er.LogisticRegression(penalty="l1", C=0.01), "class"),
     (er.LogisticRegression(class_weight="balanced"), "class"),
     (er.Classifier("exponential", penalty="none"), "label"),
+    (er.Classifier("softmax", penalty="none"), "class"),
+    (er.Classifier("crammer_singer", penalty="none", fit_intercept=False), "class"),
     (er.SVM(C=0.1), "label"),
     (er.SVM(C=0.1, multiclass="one_vs_one"), "class"),
     (er.Classifier("squared_hinge", fit_intercept=False), "class"),

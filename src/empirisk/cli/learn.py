@@ -293,8 +293,17 @@ def place(out: Path | None, table: str) -> Path:
     'spam'
     >>> place(None, "mails.csv.xz").name, place(None, "-").name
     ('mails', 'table')
+
+    Of a pattern its letters count, or else its folder.
+
+    >>> [place(None, pattern).name for pattern in ("sales/part-*.parquet", "sales/*.parquet", "*.csv")]
+    ['part', 'sales', 'table']
     """
-    name = Path(re.sub(r"\.(gz|bz2|xz|zst)$", "", table)).stem.removeprefix("-") or "table"
+    path = Path(re.sub(r"\.(gz|bz2|xz|zst)$", "", table))
+    name = path.stem.removeprefix("-") or "table"
+    if re.search(r"[*?[]", name):
+        names = (re.sub(r"\[.*?\]|[*?]", "", each).strip("-_. ") for each in (path.stem, path.parent.name))
+        name = next(filter(None, names), "table")
     if out is None:
         return Path(name)
     if out.is_dir():

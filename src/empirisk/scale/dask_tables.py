@@ -52,7 +52,7 @@ class DaskTable:
         weights = ones(place)
         if sample_weight is not None:
             columns = self._column(place, lengths, filled, sample_weight, "sample_weight")
-            weights = Blocked(place, client.map(_floats, columns, name="sample_weight", pure=False))
+            weights = Blocked(place, client.map(_floats, columns, filled, name="sample_weight", pure=False))
         return BlockedTable(rows, targets, checked_weights(weights), labels, kind, self.names)
 
     def _column(self, place: DaskCluster, lengths: list[int], filled: list[int], values: Any, name: str) -> list:
@@ -75,7 +75,7 @@ class DaskTable:
         columns = self._column(place, lengths, filled, y, "y")
         kind = np.dtype(y.dtype) if isinstance(y.dtype, np.dtype) else np.dtype(object)
         if kind.kind in "biuf":
-            return Blocked(place, place.client.map(_floats, columns, name="y", pure=False)), None, kind
+            return Blocked(place, place.client.map(_floats, columns, filled, name="y", pure=False)), None, kind
         vector = Blocked(place, columns)
         names = np.unique(np.concatenate(place.run(_names, vector, combine=_listed)))
         codes = place.client.map(_codes, columns, names=names, pure=False)
@@ -156,7 +156,7 @@ def _rows(part: Any, number: int, names: list[str] | None, columns: int) -> NDAr
     wrong = np.argwhere(~(np.abs(block) <= LARGEST))
     if len(wrong):
         row, column = wrong[0]
-        name = column if names is None else names[column]
+        name = int(column) if names is None else names[column]
         raise MissingValues(
             f"Partition {number} of X, row {row + 1}, holds {block[row, column]} in the column {name!r}; fill it in, "
             "or drop the row."
@@ -164,10 +164,14 @@ def _rows(part: Any, number: int, names: list[str] | None, columns: int) -> NDAr
     return block
 
 
-def _floats(part: Any, name: str) -> NDArray:
+def _floats(part: Any, number: int, name: str) -> NDArray:
+    """The numbers of a partition of a column, checked."""
     values = np.asarray(part, dtype=np.float64)
-    if not np.all(np.abs(values) <= LARGEST):
-        raise MissingValues(f"{name} holds NaN, or numbers that are too large; fill them in, or drop the rows.")
+    wrong = np.flatnonzero(~(np.abs(values) <= LARGEST))
+    if len(wrong):
+        raise MissingValues(
+            f"Partition {number} of {name}, row {wrong[0] + 1}, holds {values[wrong[0]]}; fill it in, or drop the row."
+        )
     return values
 
 
