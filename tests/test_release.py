@@ -1,9 +1,11 @@
 """Versions, deprecations, and the files that build and try a release."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from datetime import date
 from pathlib import Path
@@ -16,6 +18,7 @@ import empirisk as er
 from tools import release, version
 
 ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 X, Y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
 
@@ -77,6 +80,27 @@ def test_what_runs_on_the_forge():
     assert len(actions) > 10
     assert [each for each in actions if not re.search(r"@(v\d+|release/v\d+)$", each)] == []
     assert "secrets." not in text
+
+
+def _imported(file, seen):
+    """The packages that a file of tests imports as it is loaded, and those of other files of tests that it imports."""
+    seen.add(file)
+    for line in ast.parse(file.read_text(encoding="utf-8")).body:
+        of = [line.module] if isinstance(line, ast.ImportFrom) else []
+        for name in [alias.name for alias in line.names] if isinstance(line, ast.Import) else of:
+            place = ROOT / f"{name.replace('.', '/')}.py"
+            yield from [] if place in seen else _imported(place, seen) if place.exists() else [name.partition(".")[0]]
+
+
+def test_tests_without_the_lock_import_what_is_installed_for_them():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    install, run = (step["run"].split() for step in jobs["without-the-lock"]["steps"] if "run" in step)
+    core = {re.split("[><=]", each)[0] for each in PROJECT["dependencies"]} | {"sklearn", "empirisk", "tests"}
+    there = core | {name.replace("-", "_") for name in install} | sys.stdlib_module_names
+    folders = [ROOT / word for word in run if word.startswith("tests/")]
+    files = [ROOT / "conftest.py", *(file for folder in folders for file in folder.rglob("*.py"))]
+    assert len(files) > 15
+    assert {name for file in files for name in _imported(file, set())} - there == set()
 
 
 def test_a_bill_of_materials_tells_no_place_of_this_computer():

@@ -1,7 +1,11 @@
 """What the page about scikit-learn says: counterparts, names of parameters, and tables that are up to date."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import is_classifier, is_regressor
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
@@ -17,7 +21,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import empirisk as er
 from empirisk.names import CLASSES
@@ -91,6 +95,34 @@ def test_fitted_attributes_have_the_names_and_numbers_of_scikit_learn():
             same = found.shape == wanted.shape and np.allclose(found, wanted, rtol=1e-5, atol=1e-5)
             wrong += [] if same else [(ours, name, found, wanted)]
     assert not wrong
+
+
+def _small(machine):
+    """A machine of few members or parts, of either library."""
+    few = {"n_estimators": 2, "n_components": 2, "n_atoms": 2, "rank": 2, "max_iter": 20}
+    few |= {"estimators": [("a", DecisionTreeRegressor() if is_regressor(machine) else DecisionTreeClassifier())]}
+    known = machine.get_params(deep=False)
+    return machine.set_params(**{name: value for name, value in few.items() if name in known})
+
+
+def test_attributes_and_methods_that_are_missing_are_on_the_page():
+    """Whatever a fitted estimator of scikit-learn has in public is here by that name, or told on the page."""
+    told, untold = re.findall(r"`([^`]+)`", PAGE.read_text().partition("## Fitted attributes")[2]), set()
+    some, classes = X[40:110], Y[40:110]
+    for theirs, _, written in counterparts():
+        other = theirs([]) if "Voting" in theirs.__name__ else theirs()
+        named = written if "(" in written else f"{written}()"
+        ours = eval(f"er.{named}", {"er": er, "kernel": er.kernels.Gaussian(1.0)})
+        target = classes if is_classifier(other) else 1.0 + classes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for machine in (other, ours):
+                _small(machine).fit(some, target)
+            public = {name for name in dir(other) if not name.startswith("_") and hasattr(other, name)}
+            learned = {name for name in public if name.endswith("_") or callable(getattr(other, name))}
+            lacking = {name for name in learned - set(other.get_params()) if not hasattr(ours, name)}
+        untold |= {(theirs.__name__, name) for name in lacking if not {name, f"{name}()"} & {*told}}
+    assert not untold
 
 
 #: Machines, and parameters of scikit-learn's that they have by its name.

@@ -255,17 +255,20 @@ def test_sql_of_several_classes_and_of_a_matrix(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     for machine in (er.LogisticRegression(), er.SVM(), er.TreeClassifier(max_depth=3)):
-        exported = er.export(machine.fit(X, y), tmp_path / "model.sql", X)
-        assert (exported.labels, exported.difference < DIGITS) == (0, True)
+        for classes in (y, np.arange(60) % 12):
+            exported = er.export(machine.fit(X, classes), tmp_path / "model.sql", X)
+            assert (exported.labels, exported.difference < DIGITS) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("make", "words_of_error"),
     [
         (MACHINES["boosting"], "cannot be exported as SQL"),
+        (lambda: model_of(er.SVM(features=er.kernels.Gaussian(3.0)), columns=PLAIN), "too many terms"),
         (lambda: model_of(er.BoostingRegressor(n_estimators=3), "price", PLAIN, trees=True), "Many trees"),
+        (lambda: er.TreeClassifier().fit(pl.DataFrame({"town": ["a\0b", "c", "d"] * 9}), [0, 1, 0] * 9), "NUL"),
     ],
-    ids=["dates", "trees"],
+    ids=["dates", "kernel", "trees", "nul"],
 )
 def test_what_sql_does_not_have_is_refused(make, words_of_error, tmp_path):
     with pytest.raises(Unsuitable, match=words_of_error):

@@ -7,6 +7,7 @@ expression. Missing numbers are NULL.
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,12 @@ from empirisk.exports.tensor import Node, Tensor, kind_of
 MOST_ENTRIES = 20_000
 #: Letters of an expression beyond which it becomes a column.
 LONG = 40
+#: Letters of all expressions with the columns of earlier steps written out, as databases do before they answer: ten
+#: classes of 64 columns have nearly as many, and SQLite needs a dozen bytes for each.
+MOST_LETTERS = 5e7
+TOO_LONG = "as SQL it would have too many terms; use ONNX or Python"
+#: The columns of earlier steps in an expression.
+COLUMN = re.compile(r"\bv\d+\b")
 
 
 class SqlExpression:
@@ -85,6 +92,8 @@ def expression(value: Any) -> SqlExpression:
     if isinstance(value, SqlExpression):
         return value
     if isinstance(value, str):
+        if "\0" in value:
+            raise Unsuitable(f"The word {value!r} holds a NUL, at which SQL would end; use ONNX or Python.")
         return SqlExpression("'" + value.replace("'", "''") + "'")
     if isinstance(value, (bool, np.bool_)):
         return SqlExpression("1 = 1" if value else "1 = 0")
@@ -113,6 +122,7 @@ class _SqlWriter:
         self.values: dict[tuple[int, int], NDArray[Any]] = {}
         self.stages: list[list[str]] = []
         self.count = 0
+        self.letters: dict[str, int] = {}  # of each column, all columns before it written out
 
     def statement(self, graph: Graph) -> str:
         first = []
@@ -127,6 +137,8 @@ class _SqlWriter:
         for node in graph.nodes():
             self.write(node)
         columns = []
+        if sum(self.letters.values()) > MOST_LETTERS:
+            raise refused(self.model, TOO_LONG)
         for name, tensor in graph.outputs.items():
             found = self.value(tensor).reshape(-1)
             single = tensor.ndim == 1
@@ -148,13 +160,20 @@ class _SqlWriter:
         self.count += 1
         return f"v{self.count}"
 
+    def written_out(self, text: SqlExpression) -> int:
+        """The letters of an expression with the columns of earlier steps written out."""
+        letters = len(text.text) + sum(self.letters.get(column, 0) for column in COLUMN.findall(text.text))
+        if letters > MOST_LETTERS:
+            raise refused(self.model, TOO_LONG)
+        return letters
+
     def value(self, tensor: Tensor) -> NDArray[Any]:
         return self.values.get((id(tensor.node), tensor.output), tensor.value)
 
     def write(self, node: Node) -> None:
         inputs = [self.value(each) for each in node.inputs]
         if max(each.size for each in inputs) > MOST_ENTRIES:
-            raise refused(self.model, "as SQL it would have too many terms; use ONNX or Python")
+            raise refused(self.model, TOO_LONG)
         told = {"kind": kind_of(node.inputs[0].value)} if node.operation == "Cast" else {}
         known = SQL.get(node.operation, UNCHANGED.get(node.operation))
         if known is None:
@@ -172,6 +191,7 @@ class _SqlWriter:
             text = expression(each)
             if len(text.text) > LONG:
                 column = self.fresh()
+                self.letters[column] = self.written_out(text)
                 stage.append(f"{text} AS {column}")
                 text = SqlExpression(column)
             out[place] = text
@@ -244,31 +264,39 @@ def _gather(x: NDArray, places: NDArray, axis: int) -> NDArray[Any]:
     return np.array(one, dtype=object).reshape(*places.shape, *x.shape[1:])
 
 
+def _first(entries: NDArray, sign: str, told: NDArray) -> SqlExpression:
+    """What is told of the first entry that compares with all others as the sign says."""
+    *before, last = range(len(entries))
+    arms = [
+        f"WHEN {' AND '.join(f'{entries[k]} {sign} {entries[other]}' for other in (*before, last) if other != k)} "
+        f"THEN {expression(told[k])}"
+        for k in before
+    ]
+    return SqlExpression(f"CASE {' '.join(arms)} ELSE {expression(told[last])} END") if arms else expression(told[last])
+
+
+def _along(x: NDArray, axis: int, sign: str, told: Callable[[NDArray], NDArray]) -> NDArray[Any]:
+    """`_first` along an axis."""
+    moved = np.moveaxis(np.asarray(x, dtype=object), axis, -1)
+    out = np.empty(moved.shape[:-1], dtype=object)
+    for place in np.ndindex(*out.shape):
+        out[place] = _first(moved[place], sign, told(moved[place]))
+    return out
+
+
 def _fold(sign: str) -> Callable[..., NDArray[Any]]:
     """The largest or the smallest along axes."""
 
     def run(x: NDArray, axes: list[int], keepdims: int) -> NDArray[Any]:
-        one: Any = np.frompyfunc(lambda a, b: SqlExpression(f"CASE WHEN {a} {sign} {b} THEN {a} ELSE {b} END"), 2, 1)
         (axis,) = axes
-        return one.reduce(np.asarray(x, dtype=object), axis=axis, keepdims=bool(keepdims))
+        found = _along(x, axis, sign, lambda entries: entries)
+        return np.expand_dims(found, axis) if keepdims else found
 
     return run
 
 
 def _argmax(x: NDArray, axis: int) -> NDArray[Any]:
-    def one(entries: NDArray) -> SqlExpression:
-        count = len(entries)
-        arms = [
-            f"WHEN {' AND '.join(f'{entries[k]} >= {entries[other]}' for other in range(count) if other != k)} THEN {k}"
-            for k in range(count - 1)
-        ]
-        return SqlExpression(f"CASE {' '.join(arms)} ELSE {count - 1} END") if arms else expression(0)
-
-    moved = np.moveaxis(x, axis, -1)
-    out = np.empty(moved.shape[:-1], dtype=object)
-    for place in np.ndindex(*out.shape):
-        out[place] = one(moved[place])
-    return out
+    return _along(x, axis, ">=", lambda entries: np.arange(len(entries)))
 
 
 def _tree(x: NDArray, n_targets: int, roots: NDArray, target: NDArray, weight: NDArray, **told: Any) -> NDArray[Any]:
@@ -321,8 +349,8 @@ SQL: dict[str, Callable[..., NDArray[Any]]] = {
     "Cast": _cast,
     "LabelEncoder": _encoder,
     "Gather": _gather,
-    "ReduceMax": _fold(">"),
-    "ReduceMin": _fold("<"),
+    "ReduceMax": _fold(">="),
+    "ReduceMin": _fold("<="),
     "ArgMax": _argmax,
     "TreeEnsemble": _tree,
 }
