@@ -37,6 +37,8 @@ HURRY = 1e-3
 LOADING = 3
 #: A fit that took less than this share of ``max_time`` was not ended by it; the choice of C has half of it.
 UNHURRIED = 0.4
+#: The rounding of an angle, of what two objectives may differ by.
+TURNED = 1e-3
 #: After a fit that took so many seconds one of the checks that fit again is enough.
 SLOW = 0.5
 CLOSE = 1e-6
@@ -417,7 +419,17 @@ def _learns_from_rows(case: Case) -> bool:
     """Whether the answer depends on how often, and where, the rows stand."""
     features = case.machine.get_params().get("features")
     known = any(holds(case.machine) for _, holds in NO_FUNCTION_OF_ROWS)
-    return isinstance(features, LEARNS_FROM_ROWS) or known or _begins_anywhere(case) or _links_means(case)
+    decided = _begins_anywhere(case) or _links_means(case) or _turns_at_random(case)
+    return isinstance(features, LEARNS_FROM_ROWS) or known or decided
+
+
+def _turns_at_random(case: Case) -> bool:
+    """Whether numbers are so large that their trigonometric functions are rounding: those of a row then depend on the
+    rows with which it is multiplied."""
+    if not _waves(case.machine):
+        return False
+    X = data.plain(case.X).astype(float)
+    return bool(np.nanmax(np.abs(X), initial=0.0) * np.finfo(float).eps > TURNED * CLOSE)
 
 
 def _links_means(case: Case) -> bool:

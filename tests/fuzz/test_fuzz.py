@@ -119,6 +119,12 @@ def test_starts_of_metrics_and_votes_that_rounding_decides_are_told():
     assert checks._decided(clear, checks.fit(clear)).all()
 
 
+def test_waves_of_numbers_without_digits_are_told():
+    case = cases.make(300024546)  # rows of 1e30, and random waves of them
+    assert checks._learns_from_rows(case)
+    assert not checks._learns_from_rows(replace(case, X=np.arange(96.0).reshape(8, 12)))
+
+
 def test_distances_that_rounding_decides_are_told():
     """Means of cells at the corners of a square, and heights that are differences of far larger squares."""
     random = np.random.default_rng(0)
