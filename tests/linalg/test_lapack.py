@@ -184,11 +184,12 @@ def test_another_thread_works_during_a_call(monkeypatch, name):
     thread = threading.Thread(target=heart)
     thread.start()
     try:
-        CALLS[name](_definite(1500))
+        while len(counts) < 5 and max(counts, default=0) <= 10:  # a busy machine may leave the thread no turn
+            CALLS[name](_definite(1500))
     finally:
         ended.set()
         thread.join()
-    assert counts[0] > 10  # one that waits for the lock beats once or twice
+    assert max(counts) > 10  # one that waits for the lock beats once or twice
 
 
 @pytest.mark.parametrize(("rows", "columns", "rank"), [(1, 1, 1), (5, 9, 3), (9, 5, 5), (7, 7, 0), (1100, 40, 30)])

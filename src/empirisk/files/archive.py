@@ -102,7 +102,7 @@ def reading(path: Path, limit: int) -> Iterator[Reader]:
         with zipfile.ZipFile(path) as archive:
             yield Reader(archive, limit, path.stat().st_size)
     except zipfile.BadZipFile as error:
-        raise EmpiriskError(
+        raise NotLoaded(
             f"path={str(path)!r} is not a whole model file (it is no zip, or was cut short or changed); copy it again."
         ) from error
     except _BROKEN as error:
