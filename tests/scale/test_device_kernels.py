@@ -121,6 +121,8 @@ def test_a_device_that_is_not_there_is_named():
     words = r"device='gpu' is not there; JAX sees \['cpu'\]"
     with er.config(device="gpu"), pytest.raises(er.errors.EmpiriskError, match=words):
         er.Ridge(features=er.kernels.Gaussian()).fit(X, y)
+    with er.config(device="gpu"), pytest.raises(er.errors.EmpiriskError, match=words):
+        er.learn(X, y, machines=["ridge"])
     with er.config(device="cpu"):
         assert accelerator(1e18) is None
     with er.config(device="auto"):

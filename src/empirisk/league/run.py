@@ -21,6 +21,7 @@ from empirisk.league.result import Learned
 from empirisk.league.rows.split import Plan, plan
 from empirisk.league.verdict import judge
 from empirisk.league.verdict.finish import finish
+from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.threads import workers
 from empirisk.runs.journal import Journal, file_lock, fingerprint
 from empirisk.settings import config
@@ -36,6 +37,7 @@ def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
     paths = None if request.out is None else file_paths(Path(request.out), request.force)
     lock = nullcontext() if request.out is None else file_lock(Path(request.out))
     quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)  # all that is to be said is told
+    accelerator(0.0)  # a device that is not there is said at once, and not by each machine
     with config(threads=request.jobs), lock, quiet, PrecompileProcesses() as precompile:
         if nothing_compiled():
             precompile.start()

@@ -33,7 +33,7 @@ def client_of(cluster: str) -> Client:
         return known
     try:
         if cluster == "local":
-            options: dict[str, Any] = {"n_workers": settings().threads, "dashboard_address": None}
+            options: dict[str, Any] = {"n_workers": settings().threads, "dashboard_address": ":0"}
             found = Client(LocalCluster(threads_per_worker=1, **options))
         else:
             found = Client(cluster, timeout=CONNECT_SECONDS)
