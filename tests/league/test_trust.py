@@ -202,6 +202,21 @@ def test_a_number_is_learned_from_sequences_by_kernels_on_strings():
 # --- reading and serving -------------------------------------------------------------------------------------------
 
 
+def test_columns_that_are_not_learned_from_are_told_by_their_reason():
+    table = pl.DataFrame(
+        {
+            "order_no": np.arange(60) + 1000,
+            "who": [f"person {k}" for k in range(60)],
+            "director": [{"age": k, "name": "x"} for k in range(60)],
+            "x": random.normal(size=60),
+            "y": random.normal(size=60),
+        }
+    )
+    (told,) = (line for line in plan(Request(table, "y")).warnings if "not learned from" in line)
+    assert told.startswith("3 columns are not learned from: 'order_no', 'who' (identifier: it names rows); 'director'")
+    assert "missing" not in told
+
+
 def test_tables_of_a_database(tmp_path):
     path = tmp_path / "shop.db"
     with sqlite3.connect(path) as database:

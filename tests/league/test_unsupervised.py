@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 
 import empirisk as er
 from empirisk.cli.main import app
+from empirisk.clusters.kmeans import KMeans
 from empirisk.errors import EmpiriskError
 from empirisk.league.unsupervised import describe
 from empirisk.report.unsupervised import page
+from empirisk.stop import Ending
 
 RANDOM = np.random.default_rng(0)
 
@@ -41,6 +43,32 @@ def test_what_is_found(table):
     assert 0 < sum(shares) <= 1 + 1e-9
     assert found.silhouette > 0.5
     assert "101 rows in" in found.summary()
+
+
+def test_columns_that_do_not_set_a_cluster_apart_are_not_told_of_it():
+    draw = np.random.default_rng(5)
+    side = np.repeat([-10.0, 10.0], 100)
+    rows = {name: side * apart + draw.normal(size=200) for name, apart in (("a", 1), ("b", 1), ("c", 0))}
+    found = describe(pl.DataFrame(rows))
+    assert len(found.clusters) == 2
+    assert all({name for name, _ in cluster.apart} == {"a", "b"} for cluster in found.clusters)
+
+
+def test_what_compiling_cut_is_tried_again(table, monkeypatch):
+    """The first fit ends at its limit, as where its loops are compiled."""
+    whole, ended = KMeans.fit, []
+
+    def first_cut(machine, X, y=None):
+        fitted = whole(machine, X)
+        if not ended:
+            machine.stopped_ = Ending.MAX_TIME
+        ended.append(machine.stopped_)
+        return fitted
+
+    monkeypatch.setattr(KMeans, "fit", first_cut)
+    found = describe(table, time=60)
+    assert len(ended) == 8
+    assert "The search ended before" not in found.summary()
 
 
 def test_directions_are_those_of_the_covariance(table):

@@ -19,6 +19,7 @@ from empirisk.plots import histograms
 from empirisk.plots import report as views
 from empirisk.report import data, machine, unsupervised, verdict
 from empirisk.report.page import page as page_of
+from empirisk.report.page_blocks import NO_TIME, Figure, Figures, Section, sections
 from empirisk.tables.kinds import KINDS
 from tests.browser import browsing
 
@@ -388,6 +389,16 @@ def test_a_section_that_fails_is_left_out_and_named(learned, monkeypatch):
     assert "The section “Where it errs” could not be made (TypeError: no &lt;such&gt; thing)." in page
     assert "This picture could not be drawn (TypeError: no &lt;such&gt; thing)." in page
     assert 'id="leaderboard"' in page
+
+
+def test_pictures_for_which_there_was_no_time_are_counted():
+    def told(*titles):
+        late = [Figures([Figure("", title, NO_TIME) for title in titles])]
+        return sections({"part": lambda: Section("part", "Part", late)})[1]
+
+    assert told() == []
+    assert told("More rows") == ["The time given left no room for the picture More rows. [ER033]"]
+    assert told("ROC", "Errors") == ["The time given left no room for 2 pictures: ROC, Errors. [ER033]"]
 
 
 def test_a_report_without_pictures_does_not_load_what_draws():

@@ -37,7 +37,10 @@ def command(
     context: typer.Context,
     table: Annotated[
         str,
-        typer.Argument(help="A CSV, TSV, Parquet, Arrow, JSON-lines or XLSX file, a folder of Parquet, - or a name."),
+        typer.Argument(
+            help="A CSV, TSV, Parquet, Arrow, JSON-lines or XLSX file, a table of SQLite (shop.db::orders), a folder "
+            "of Parquet, - or a name."
+        ),
     ],
     *,
     target: Annotated[list[str] | None, typer.Option(help="The column to predict.")] = None,

@@ -38,6 +38,8 @@ FIELDS = {
     "%:z": ("[ ]?[+-]([01][0-9]|2[0-3]):?[0-5][0-9]", "+00:00"),
 }
 TOKEN = re.compile("|".join(sorted(map(re.escape, FIELDS), key=len, reverse=True)))
+#: Years that a month without a day may have, as where tables are read.
+MONTH_YEARS = (1800, 2199)
 #: Years of two digits up to this one are in this century.
 CENTURY = 69
 
@@ -172,13 +174,16 @@ def _days_in(x: Symbolic, form: str) -> tuple[Symbolic, Symbolic]:
         year = fields["%y"] + np.where(fields["%y"] <= CENTURY, 2000.0, 1900.0)
     month = next(fields[name] for name in ("%m", "%b", "%B") if name in fields)
     first = _first_of(year, month)
-    valid = fields["%d"] <= _first_of(year, month + 1.0) - first
+    if "%d" in fields:
+        valid = fields["%d"] <= _first_of(year, month + 1.0) - first
+    else:  # the first of a month
+        valid = (year >= MONTH_YEARS[0]) & (year <= MONTH_YEARS[1])
     hour = fields.get("%H", 0.0)
     if "%I" in fields:
         hour = np.where(fields["%I"] == 12, 0.0, fields["%I"]) + fields["%p"]
     second = fields.get("%S%.f", fields.get("%S", 0.0))
     time = 3600.0 * hour + 60.0 * fields.get("%M", 0.0) + second - 60.0 * fields.get("%:z", 0.0)
-    return fits & valid, first + fields["%d"] - 1.0 + time * (1 / 86400)
+    return fits & valid, first + fields.get("%d", 1.0) - 1.0 + time * (1 / 86400)
 
 
 def _pattern(form: str) -> str:

@@ -365,7 +365,7 @@ class Learned:
         rows = f"{len(truth):,} rows {'that were held out' if self.twins else 'it had never seen'}"
         if self.classes is None:
             name, size = error_of(self.metric)
-            error, plain = size(truth, self.test.predictions), size(truth, truth.mean())
+            error, plain = size(truth, self.test.predictions), size(truth, self.plan.y[self.plan.train].mean())
             return (
                 f"On {rows}, the model's predictions of {self.target} are off by {number(error)} ({name}); "
                 f"always predicting the mean would be off by {number(plain)}{self._naive(size)}"

@@ -25,7 +25,7 @@ from empirisk.league.outputs import file_paths, write
 from empirisk.league.request import Request
 from empirisk.projections.pca import PCA
 from empirisk.settings import config
-from empirisk.stop import CUT, Deadline, InterruptCounter, Stopped, listening_to
+from empirisk.stop import CUT, Deadline, Ending, InterruptCounter, Stopped, listening_to
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,7 @@ MAX_CLUSTERS = 8  # more are not told apart at a glance
 SILHOUETTE_ROWS = 2000  # rows by which the number of clusters is chosen: all pairs of them are compared
 MAX_DIRECTIONS = 5  # more are rarely looked at
 NAMED_COLUMNS = 4  # columns that are named for a cluster or a direction
+MIN_GAP = 0.25  # standard deviations by which a cluster must differ from all rows for its mean to be told
 LISTED_ROWS = 10  # rows that are listed
 MIN_ROWS = 10  # on fewer every row is a cluster of its own
 CLEAR_SILHOUETTE = 0.25  # silhouettes above are usually called clusters
@@ -223,12 +224,16 @@ def _clusters(X: Any, seed: int, deadline: Deadline) -> tuple[KMeans, float, boo
     distinct = _distinct(X)
     if distinct < 3:
         raise TooFewRows(f"The table has {distinct} distinct rows; clusters need at least three.")
-    found = []
+    found: dict[int, tuple[KMeans, float]] = {}
     counts = range(2, min(MAX_CLUSTERS, distinct - 1) + 1)
-    for count in counts:
+    tried = 0
+    for count in (*counts, *counts):  # what was cut, such as by compiling, is tried again where time is left
+        if count in found and found[count][0].stopped_ != Ending.MAX_TIME:
+            continue
         left = deadline.left()
         # What comes after the clusters gets a share of the time too.
-        limit = None if left is None else left / (len(counts) - len(found) + 1)
+        limit = None if left is None else left / (max(len(counts) - tried, 1) + 1)
+        tried += 1
         machine = KMeans(count, max_time=limit, random_state=seed)
         try:
             # The summary says what did not converge.
@@ -240,11 +245,12 @@ def _clusters(X: Any, seed: int, deadline: Deadline) -> tuple[KMeans, float, boo
             break
         labels = machine.labels_[some]
         clear = silhouette_score(X[some], labels) if 1 < len(np.unique(labels)) < len(some) else -1.0
-        found.append((machine, float(clear)))
+        if count not in found or machine.stopped_ not in CUT:
+            found[count] = machine, float(clear)
         if deadline():
             break
-    best = max(found, key=lambda pair: pair[1])
-    cut = any(machine.stopped_ in CUT for machine, _ in found)
+    best = max(found.values(), key=lambda pair: pair[1])
+    cut = any(machine.stopped_ in CUT for machine, _ in found.values())
     return *best, cut or len(found) < len(counts)
 
 
@@ -267,6 +273,7 @@ def _told(X: Array, labels: NDArray, names: Sequence[str], encoder: tables.Table
         inside = X[labels == label]
         gaps = np.where(spread > 0, (inside.mean(axis=0) - middle) / np.where(spread > 0, spread, 1.0), 0.0)
         apart = _largest(gaps, names)
+        apart = [one for one in apart if abs(one[1]) >= MIN_GAP] or apart[:1]
         words = [_in_units(names.index(name), inside.mean(axis=0), middle, encoder) for name, _ in apart]
         clusters.append(Cluster(int(label), len(inside), len(inside) / len(X), apart, words))
     return sorted(clusters, key=lambda cluster: -cluster.size)

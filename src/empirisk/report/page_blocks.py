@@ -125,7 +125,8 @@ def sections(makers: dict[str, Callable[[], Section]]) -> tuple[list[Section], l
         if blocks:
             made.append(section._replace(blocks=blocks))
     if late:
-        lost.append(coded("ER033", f"The time given left no room for {len(late)} pictures: {listed(late)}."))
+        pictures = "the picture" if len(late) == 1 else f"{len(late)} pictures:"
+        lost.append(coded("ER033", f"The time given left no room for {pictures} {listed(late)}."))
     return made, lost
 
 

@@ -34,6 +34,12 @@ def test_steps_lie_between_what_is_said():
     assert np.mean(inside) > 0.9
 
 
+def test_no_gain_is_said_as_none():
+    flat = [(1.0, -0.5), (30.0, -0.5)]
+    assert sentence(flat, "rmse", -1.0).startswith("Another 60 s would probably not lower the root mean squared error:")
+    assert "between" not in sentence([(9.0, 0.5), (20.0, 0.6)], "accuracy", 1.0)  # one doubling was seen
+
+
 def test_an_error_falls():
     curve = [(2.0**k, -(0.5 - 0.01 * k)) for k in range(7)]
     assert sentence(curve, "rmse", -1.0).startswith("Another 60 s would probably lower the root mean squared error by ")

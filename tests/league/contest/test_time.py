@@ -153,6 +153,16 @@ def test_where_a_turn_is_too_short_for_all_rows_fewer_are_played(loaded):
     assert 3750 < max(rows) < 10_000
 
 
+def test_nothing_is_left_out_for_processors_that_were_busy_once(loaded, monkeypatch):
+    """They are looked at again before rows of the test, training rows or parts of the report are left out."""
+    loaded.reading_takes(22.0)
+    monkeypatch.setattr("empirisk.league.run.pace_now", lambda: 8.0)
+    monkeypatch.setattr("empirisk.league.contest.budget.pace_now", lambda: 1.0)
+    found = er.learn(table(4000), "y", time=30.0, machines=["centroid", "logistic"])
+    assert (found.train_rows, len(found.test.truth)) == (3200, 800)
+    assert not [line for line in found.warnings if "ER033" in line]
+
+
 def test_few_rows_come_first_where_reading_many_took_long(loaded):
     heard = Heard()
     loaded.reading_takes(24.0)

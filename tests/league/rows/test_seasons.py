@@ -32,6 +32,26 @@ def found():
     return er.learn(sales(), "amount", time_order="day", machines=["ridge"])
 
 
+def test_months_without_a_day_and_nothing_else_are_learned_from():
+    months = [f"{2012 + k // 12}-{1 + k % 12:02}" for k in range(120)]
+    noise = np.random.default_rng(1).normal(0, 3, 120)
+    trips = 100 + 2 * np.arange(120) + 30 * np.sin(np.arange(120) * np.pi / 6) + noise
+    found = er.learn({"month": months, "trips": trips}, "trips", time_order="month", machines=["ridge"])
+    assert found.plan.history.season == 12
+    assert found.forecast(2)["month"].to_list() == [date(2022, 1, 1), date(2022, 2, 1)]
+    with pytest.raises(EmpiriskError, match=r"time_order=.month. only orders the rows, .* as dates such as 2024-05-31"):
+        er.learn({"month": [f"w{k:03}x" for k in range(120)], "trips": trips}, "trips", time_order="month")
+
+
+def test_the_headline_and_the_luck_speak_of_one_mean(found):
+    """That of the training rows: what rises has another one in the test."""
+    truth, known = found.test.truth, found.plan.y[found.plan.train].mean()
+    off = np.sqrt(np.mean((truth - known) ** 2))
+    assert f"always predicting the mean would be off by {off:.3g}" in found.summary()
+    ratio = np.mean((truth - found.test.predictions) ** 2) / off**2
+    assert f"squared error is {100 * ratio:.0f} % of the mean's" in found.test.luck
+
+
 def test_rows_in_order_of_time_are_noticed():
     assert any("time_order='day'" in told for told in plan(Request(sales(), "amount")).warnings)
     mixed = sales().sample(fraction=1.0, shuffle=True, seed=0)

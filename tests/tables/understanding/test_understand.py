@@ -69,6 +69,9 @@ def test_kinds_of_columns(values, expected):
         (["1/5/2020 13:04:05", "12/31/1999 01:02:03"], datetime(2020, 1, 5, 13, 4, 5)),
         (["2020-01-05T13:04", "1999-12-31T01:02"], datetime(2020, 1, 5, 13, 4)),
         (["2020/01/05 13:04:05", "1999/12/31 01:02:03"], datetime(2020, 1, 5, 13, 4, 5)),
+        (["2020-01", "1999-12"], datetime(2020, 1, 1)),
+        (["2020/1", "1999/12"], datetime(2020, 1, 1)),
+        (["01/2020", "12/1999"], datetime(2020, 1, 1)),
     ],
     ids=str,
 )
@@ -78,6 +81,11 @@ def test_dates_as_people_write_them(values, first):
     moments = column.convert(pl.Series("x", values)).to_list()
     assert moments[0] == first
     assert {moment.year for moment in moments} <= {1999, 2020, 2021}
+
+
+@pytest.mark.parametrize("values", [["2020-01", "1999-13"], ["4711-05", "4712-06"], ["01/4711", "05/4712"]], ids=str)
+def test_pairs_of_numbers_that_are_no_months(values):
+    assert er.tables.understand({"x": values * 9}).columns[0].kind == "category"
 
 
 @pytest.mark.parametrize(

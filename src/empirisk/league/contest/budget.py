@@ -98,6 +98,11 @@ class TimeBudget:
         """Judge the processors by what they do from now on: others come and go, and first imports wait for disks."""
         self._since, self.pace = (self.now(), self.worked()), pace
 
+    def look_again_where(self, short: Callable[[], bool]) -> None:
+        """Judge the processors again where time seems too short: others may be gone, and what is left out is lost."""
+        if self.limited and short():
+            self.look_again(pace_now())
+
     @property
     def end(self) -> float:
         """When the whole job is to be over."""

@@ -47,7 +47,9 @@ def sentence(curve: Sequence[tuple[float, float]], metric: str, sign: float) -> 
     """The gain in words; empty where it is not known.
 
     >>> sentence([(2.0**k, 0.8 + 0.01 * k) for k in range(6)], "accuracy", 1.0)
-    'Another 60 s would probably raise the accuracy by 0.015, between 0.015 and 0.015, by how it rose so far.'
+    'Another 60 s would probably raise the accuracy by 0.015, by how it rose so far.'
+    >>> sentence([(1.0, 0.9), (64.0, 0.9)], "accuracy", 1.0)
+    'Another 60 s would probably not raise the accuracy: it rose no more when the time doubled.'
     """
     found = gain(curve)
     if found is None:
@@ -55,7 +57,8 @@ def sentence(curve: Sequence[tuple[float, float]], metric: str, sign: float) -> 
     likely, low, high = (number(each, 2) for each in found)
     changes = "lower" if sign < 0 else "raise"
     changed = "fell" if sign < 0 else "rose"
-    return (
-        f"Another {MORE_SECONDS:.0f} s would probably {changes} the {metric_name(metric)} by {likely}, "
-        f"between {low} and {high}, by how it {changed} so far."
-    )
+    name, more = metric_name(metric), f"Another {MORE_SECONDS:.0f} s would probably"
+    if high == number(0.0, 2):
+        return f"{more} not {changes} the {name}: it {changed} no more when the time doubled."
+    between = f", between {low} and {high}" if low != high else ""
+    return f"{more} {changes} the {name} by {likely}{between}, by how it {changed} so far."

@@ -199,7 +199,7 @@ def plan(request: Request) -> Plan:
     types |= {} if time is None else {time.name: time.kind}
     ordering = [name for rule, name in ruling.items() if rule == "groups" or time is None]
     unread = [target.name, *ordering, *dropped, *[HELD_OUT] * (request.test_file is not None)]
-    schema = tables.understand(table, list(dict.fromkeys(unread)), types, request.missing)
+    schema = _more_than_order(tables.understand(table, [*{*unread}], types, request.missing), time, ruling)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
     warnings += [coded("ER030", odd) for name in worded if (odd := _odd_values(table[name], numbers))]
     warnings += [
@@ -244,6 +244,16 @@ def plan(request: Request) -> Plan:
     )
     warnings += [coded(code, sentence) for code, sentence in _warn_about_columns(found)]
     return found if history is None else _with_history(found, history)
+
+
+def _more_than_order(schema: tables.Schema, time: tables.Column | None, ruling: dict[str, str]) -> tables.Schema:
+    """The schema, where a column is left to learn from beside one that only orders the rows."""
+    if time is None and "time" in ruling and not schema.used:
+        raise EmpiriskError(
+            f"time_order={ruling['time']!r} only orders the rows, and no other column is left to learn from; "
+            "write it as dates such as 2024-05-31 or 2024-05, or add columns."
+        )
+    return schema
 
 
 def _counted_time(times: pl.Series, target: Any) -> tables.Column | None:
@@ -466,7 +476,11 @@ def _warn_about_columns(found: Plan) -> Iterator[tuple[str, str]]:
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
         are = "columns are" if len(unused) > 1 else "column is"
-        yield "ER022", f"{len(unused)} {are} not learned from ({listed(unused)})."
+        reasons: dict[str, list[str]] = {}
+        for column in unused:
+            reasons.setdefault(f"{column.kind}: {column.type.why_not(column)}", []).append(repr(column.name))
+        told = "; ".join(f"{listed(names)} ({reason})" for reason, names in reasons.items())
+        yield "ER022", f"{len(unused)} {are} not learned from: {told}."
     if found.target.question:
         yield "ER025", found.target.question
     for column in (found.target.column, *found.schema.used):

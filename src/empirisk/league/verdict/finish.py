@@ -223,6 +223,7 @@ class OptionalSections:
 
         found = None
         try:
+            self._budget.look_again_where(lambda: not pressed() and over())
             if not over():
                 self._tell(name)
                 # What was cut is not used, so that nobody need be warned of it.

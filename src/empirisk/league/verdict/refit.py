@@ -70,6 +70,8 @@ def _in_time(plan: Plan, contest: Contest, best: CandidateResult) -> Refit:
     ready, pace = next(reversed(contest.store.fitted(best)), None), best
     # Of a match that is in the journal only, nothing is fitted: that is done first, whatever it takes.
     rows = best.rows if ready is None else _affordable(everyone, contest, pace, testing)
+    contest.budget.look_again_where(lambda: rows < everyone)
+    rows = rows if ready is None else _affordable(everyone, contest, pace, testing)
     while ready is None or rows >= min(WORTHWHILE * pace.rows, everyone) > pace.rows:
         contest.tell(f"{best.title}, on {'all ' if rows == everyone else ''}{rows:,} rows")
         chosen = sample(plan.y[plan.train], rows, contest.request.seed, plan.train)
@@ -145,8 +147,14 @@ def _testing(rows: int, contest: Contest, best: CandidateResult) -> float:
 
 def _tested_in_time(plan: Plan, contest: Contest, best: CandidateResult) -> Plan:
     """The plan with as many test rows as half of the time that is left allows, or a small share of all of it."""
+    most = len(plan.test)
+    contest.budget.look_again_where(lambda: _affordable_tests(most, contest, best) < most)
+    count = max(_affordable_tests(most, contest, best), MIN_TESTED_ROWS)
+    return replace(plan, test=sample(plan.y[plan.test], count, contest.request.seed, plan.test))
+
+
+def _affordable_tests(most: int, contest: Contest, best: CandidateResult) -> int:
+    """Test rows for which there is time."""
     seconds = max(contest.budget.rest / 2, MIN_TEST_SHARE * contest.budget.limit)
     once = _testing(0, contest, best)
-    allowed = (seconds - once) / max(_testing(1, contest, best) - once, 1e-12)
-    count = max(int(min(allowed, len(plan.test))), MIN_TESTED_ROWS)
-    return replace(plan, test=sample(plan.y[plan.test], count, contest.request.seed, plan.test))
+    return int(min((seconds - once) / max(_testing(1, contest, best) - once, 1e-12), most))

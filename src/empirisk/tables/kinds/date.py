@@ -32,7 +32,10 @@ DATE_FORMATS = (
     "%Y-%m-%d %H:%M:%S%.f%:z",
     *(day + time for time in TIMES for day in ("%Y-%m-%d", "%Y/%m/%d")),
     *(day + year + time for time in TIMES for day in DAYS for year in ("%Y", "%y")),
+    *("%Y-%m", "%Y/%m", "%m/%Y"),
 )
+#: Years that a month without a day may have: other pairs of numbers are codes.
+MONTH_YEARS = (1800, 2199)
 #: Those that are read in every column of an exported graph.
 ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f")
 #: Formats whose order of day and month a reader should look at, by how they begin.
@@ -197,6 +200,8 @@ def parse_dates(text: pl.Series, form: str) -> pl.Series:
     >>> import polars as pl
     >>> parse_dates(pl.Series(["31.12.2020"]), "%d.%m.%Y").to_list()
     [datetime.datetime(2020, 12, 31, 0, 0)]
+    >>> parse_dates(pl.Series(["12/2020", "12/9920"]), "%m/%Y").to_list()
+    [datetime.datetime(2020, 12, 1, 0, 0), None]
     """
     if not form:
         return pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
@@ -208,6 +213,9 @@ def parse_dates(text: pl.Series, form: str) -> pl.Series:
         moments = zoned.dt.replace_time_zone(None)
     elif "%M" in form:
         moments = text.str.to_datetime(form, strict=False, time_unit="us", time_zone=None, exact=True)
-    else:
+    elif "%d" in form:
         moments = text.str.to_date(form, strict=False, exact=True).cast(pl.Datetime("us"))
+    else:  # the first of a month
+        days = (text + " 1").str.to_date(f"{form} %d", strict=False, exact=True)
+        moments = days.set(~days.dt.year().is_between(*MONTH_YEARS), None).cast(pl.Datetime("us"))
     return moments.set(moments.dt.year() < EARLIEST, None)

@@ -54,7 +54,7 @@ class Nested(Kind):
     """Lists, records and other values that are no single ones."""
 
     name = "nested"
-    unused_because = "its values are no single values"
+    unused_because = "its values are records or other nested ones; give their fields as columns"
     dtypes = (pl.Struct, pl.Array, pl.List, pl.Binary, pl.Object)
 
     def target_problem(self, column: "Column") -> str:

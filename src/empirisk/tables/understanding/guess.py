@@ -114,7 +114,7 @@ def read_as(series: pl.Series, kind: str, missing: tuple[str, ...] = ()) -> Colu
 def _finish(series: pl.Series, column: Column) -> Column:
     """The column with its counts; one value only, or one value for each row, is not learned from."""
     if not column.used and not column.type.names_rows:
-        return replace(column, missing=len(series))
+        return replace(column, missing=series.null_count())
     values = column.parse(series)
     if column.type.expected and values.null_count() > series.null_count():
         column = _with_dropped(column, column.lost(series, values).drop_nulls())
