@@ -193,11 +193,8 @@ class Design:
         curved = curvatures * self.predict(w, b)
         return self.tdot(curved), float(curved.sum())
 
-    def preconditioner(self, curvatures: Array, stiffness: Array, sample: int = 1) -> Callable[[Array], Array] | None:
-        """About the inverse of  diag(stiffness) + A' diag(curvatures) A,  from so many rows for each column.
-
-        None stands for that of its diagonal.
-        """
+    def preconditioner(self, curvatures: Array, stiffness: Array) -> Callable[[Array], Array] | None:
+        """About the inverse of  diag(stiffness) + A' diag(curvatures) A;  None for that of its diagonal."""
         return None
 
     def shifted(self, shift: Array) -> "Design":

@@ -105,9 +105,7 @@ def solved(factor: Array, right: Array) -> Array:
     )
 
 
-def normal_equations(
-    design: Design, curvatures: Array, stiffness: Array, intercept: bool, sample: int = 1
-) -> "NormalEquations":
+def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "NormalEquations":
     """The normal equations, by columns (d x d) or, when n < d, by rows (n x n), to be solved for many right-hand sides.
 
     Those of a design that streams its products, with more columns than are worth a matrix, are solved by products.
@@ -128,12 +126,10 @@ def normal_equations(
         E, one number per column or a matrix; zero entries and a matrix need the d x d form.
     intercept : bool
         Whether b is free.
-    sample : int
-        The rows for each column from which a preconditioner is made, where one is needed.
     """
     rows, columns = design.shape
     if design.streams and columns > STREAMED and stiffness.ndim == 1:
-        return ConjugateGradients(design, curvatures, stiffness, intercept, ACCURACY, sample)
+        return ConjugateGradients(design, curvatures, stiffness, intercept, ACCURACY)
     by_rows = rows < columns and stiffness.ndim == 1 and stiffness.min(initial=np.inf) > 0
     form = RowForm if by_rows else ColumnForm
     return form(design, curvatures, stiffness, intercept)
@@ -272,17 +268,11 @@ class ConjugateGradients(ByColumns):
     dependent = False
 
     def __init__(
-        self,
-        design: Design,
-        curvatures: Array,
-        stiffness: Array,
-        intercept: bool,
-        accuracy: float = DIRECTION,
-        sample: int = 1,
+        self, design: Design, curvatures: Array, stiffness: Array, intercept: bool, accuracy: float = DIRECTION
     ):
         self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
         self._accuracy = accuracy
-        self._condition = design.preconditioner(curvatures, stiffness, sample) or self._by_diagonal()
+        self._condition = design.preconditioner(curvatures, stiffness) or self._by_diagonal()
 
     def _by_diagonal(self) -> Callable[[Array], Array]:
         diagonal = self._stiffness + self._design.squared_columns(self._curvatures)

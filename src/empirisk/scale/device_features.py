@@ -121,9 +121,9 @@ class DeviceFeatures(StreamedDesign):
             scaled = phi if weights is None else phi * self.device.put(weights, self.dtype)
             return as_numpy(_products(scaled, phi))
 
-    def preconditioner(self, curvatures, stiffness, sample=1):
+    def preconditioner(self, curvatures, stiffness):
         rows, columns = self.shape
-        chosen = some_rows(rows, min(rows, sample * columns))
+        chosen = some_rows(rows, min(rows, columns))
         with self.device.computing():
             matrix = self._gram(rows / len(chosen) * curvatures, chosen)
             factor = jnp.linalg.cholesky(matrix + jnp.diag(self.device.put(stiffness)))

@@ -23,8 +23,6 @@ Gram = SingleGram | FactoredGram
 METHODS = ("auto", "cholesky", "eigen", "svd")
 #: Rounds of refinement: each gains about all digits of a factor in float64, and a few of one in float32.
 ROUNDS, ROUNDS_OF_SINGLE = 3, 12
-#: Rows for each column from which a preconditioner is made: one solution is sought, so that products count.
-SAMPLE = 2
 #: A refinement below this share of the solution is the last but one.
 SETTLED = 1e-10
 
@@ -111,7 +109,7 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
     stiffness = np.full(problem.design.shape[1], l2)
 
     def make() -> NormalEquations:
-        return normal_equations(problem.design, curvature, stiffness, problem.intercept, SAMPLE)
+        return normal_equations(problem.design, curvature, stiffness, problem.intercept)
 
     system = shared(problem, watch, "factor", make, problem.C, l2)
     point = problem.origin()
