@@ -1,14 +1,34 @@
 """MLflow: the safe file as a flavour with its signature, served as a function; autolog notes fits by itself."""
 
+import json
 import tempfile
+import time
 from pathlib import Path
+from threading import Thread
+from urllib.request import Request, urlopen
 
 import mlflow
 import pandas as pd
+import uvicorn
+from mlflow.pyfunc.scoring_server import init
 
 import empirisk as er
 import empirisk.mlflow
 from clients._rows import X, Y
+
+
+def served(model, rows):
+    """What MLflow's own server of a model answers to a request with rows."""
+    server = uvicorn.Server(uvicorn.Config(init(model), port=0, log_level="error"))
+    Thread(target=server.run, daemon=True).start()
+    while not server.started:
+        time.sleep(0.01)
+    place = server.servers[0].sockets[0].getsockname()[1]
+    sent = json.dumps({"dataframe_split": rows.to_dict("split", index=False)}).encode()
+    request = Request(f"http://127.0.0.1:{place}/invocations", sent, {"Content-Type": "application/json"})
+    with urlopen(request, timeout=60) as answer:
+        return json.load(answer)["predictions"]
+
 
 frame = pd.DataFrame(X, columns=list("abcd"))
 machine = er.LogisticRegression().fit(frame, Y)
@@ -18,6 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
     loaded = mlflow.pyfunc.load_model(str(place))
     assert list(loaded.predict(frame)) == machine.predict(frame).tolist()
     assert loaded.metadata.signature.inputs.input_names() == list("abcd")
+    assert served(loaded, frame) == machine.predict(frame).tolist()
     assert isinstance(empirisk.mlflow.load_model(str(place)), er.LogisticRegression)
     mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
     mlflow.set_experiment("spam")
