@@ -22,6 +22,8 @@ def test_luck_is_a_paired_test_on_the_loss_that_decides():
     assert f"probability {100 * expected:.3g} %: hardly luck" in paired_luck(errors, others, "rmse")
     assert paired_luck(errors, others, "rmse") == paired_luck(1e150 * errors, 1e150 * others, "rmse")
     assert "absolute error" in paired_luck(errors, others, "mae")
+    assert "squared error is less than 1 % of the mean's" in paired_luck(0.05 * others, others, "rmse")
+    assert "squared error is 0 % of the mean's" in paired_luck(0 * others, others, "rmse")
     assert "shows nothing" in paired_luck(others, errors, "rmse")
     assert "it could be luck" in paired_luck(others + 0.1 * random.normal(size=60), others * 1.01, "rmse")
 

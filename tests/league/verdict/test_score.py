@@ -47,6 +47,14 @@ def test_new_rows_are_scored_with_intervals(model):
     assert score(model, new, "auc").scores[0].name == "roc_auc"
 
 
+def test_the_score_that_decided_comes_first():
+    table = shop().drop("bought")
+    found = er.learn(table, "age", machines=["ridge"], metric="mae", folds=2)
+    names = [one.name for one in score(found.model, table).scores]
+    assert names[0] == found.test.scores[0].name
+    assert len(names) == len(set(names)) > 1
+
+
 def test_rows_that_cannot_be_scored_are_left_out_and_said(model):
     new = shop(100, seed=1).with_columns(pl.Series("bought", ["perhaps", None] + ["yes", "no"] * 49))
     found = score(model, new)

@@ -177,7 +177,8 @@ def paired_luck(errors: NDArray, others: NDArray, metric: str) -> str:
     size = max(float(np.abs(others).max()), float(np.abs(errors).max()), np.finfo(float).tiny)
     mine, theirs = np.abs(errors / size) ** power, np.abs(others / size) ** power
     gains, rows = theirs - mine, len(mine)
-    share = percent(mine.mean() / max(theirs.mean(), 1e-300), 0)
+    part = mine.mean() / max(theirs.mean(), 1e-300)
+    share = percent(part, 0) if part == 0 or part >= 0.01 else "less than 1 %"
     sentence = f"Over {rows} rows the model's {word} error is {share} of the mean's."
     if gains.mean() <= 0:
         return f"{sentence} That is no less, so it shows nothing."

@@ -51,7 +51,7 @@ def score(model: tables.TableModel, data: Any, metric: str | None = None, header
     data : table or path
         Rows with the columns of the model and the target.
     metric : str, optional
-        A score to begin with.
+        A score to begin with; of numbers the one that decided when the model learned, if not given.
     header : bool
         Whether the first line of a file holds names.
 
@@ -83,6 +83,8 @@ def score(model: tables.TableModel, data: Any, metric: str | None = None, header
             raise EmpiriskError(f"No row has a class of {target.name!r} that the model knows; is it the right model?")
     frame = model.schema.features(model.complete(table))
     part = EvaluatedPart(np.arange(len(truth)), truth, answers_of(model.pipeline, frame, classes), None)
+    if metric is None and classes is None:  # that which decided when it learned
+        metric = next(iter(model.scores), None)
     first = [] if metric is None else [metric_for(metric, classes, balance=False)]
     scores = scores_of(part, model.pipeline, first)
     return Scored(len(truth), scores, dict(model.scores), drift(model.profile, frame), notes)
