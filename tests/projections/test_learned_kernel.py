@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 import empirisk as er
 from empirisk.errors import Unsuitable
 from empirisk.kernels import Gaussian, Laplacian, exp, polynomial
+from empirisk.linalg.hashes import row_hashes
+from empirisk.projections import learned_kernel
 from tests.estimator_checks import check_contract
 
 RANDOM = np.random.default_rng(3)
@@ -141,6 +144,8 @@ def test_what_has_no_metric_is_refused():
         (er.LearnedKernel(rounds=-1), ValueError, "rounds=-1"),
         (er.LearnedKernel(metric="round"), ValueError, "metric='round'"),
         (er.LearnedKernel() + Gaussian(1.0), Unsuitable, "all that features= holds"),
+        (er.maps.Nystrom(er.LearnedKernel()), Unsuitable, "all that features= holds"),
+        (er.maps.Nystrom(er.maps.SeveralKernels([Gaussian(1.0)])), Unsuitable, "all that features= holds"),
     ):
         with pytest.raises(error, match=message):
             er.Ridge(features=features).fit(X, F)
@@ -173,6 +178,43 @@ def test_few_rows_keep_the_metric():
     few = er.Ridge(features=er.LearnedKernel()).fit(X[:10], F[:10]).features_
     assert few.n_rounds_ == 0
     assert np.array_equal(few.metric_, np.eye(4))
+
+
+@pytest.mark.row("K18")
+@pytest.mark.parametrize("machine", [er.Ridge(C=5.0), er.Regressor(loss="huber", C=5.0)], ids=repr)
+def test_of_many_rows_some_learn_the_metric_and_all_are_fitted(monkeypatch, machine):
+    machine = clone(machine).set_params(features=er.LearnedKernel(Gaussian(1.3), rounds=2))
+    drawn = np.sort(np.argsort(row_hashes(X))[:100])
+    alone = clone(machine).fit(X[drawn], F[drawn])
+    monkeypatch.setattr(learned_kernel, "METRIC_ROWS", 100)
+    whole = clone(machine).fit(X, F)
+    np.testing.assert_allclose(whole.features_.history_["loss"], alone.features_.history_["loss"], rtol=1e-4)
+    np.testing.assert_allclose(whole.features_.metric_, alone.features_.metric_, atol=1e-3)
+    assert whole.certificate_.converged
+    assert len(whole.support_vectors_) > 100
+    # Weights are repetition, and rows without weight are none.
+    weights = RANDOM.integers(0, 3, len(X))
+    weighted = clone(machine).fit(X, F, weights)
+    repeated = clone(machine).fit(np.repeat(X, weights, axis=0), np.repeat(F, weights))
+    assert repeated.predict(X) == pytest.approx(weighted.predict(X), abs=1e-4)
+
+
+def test_of_many_rows_a_rare_class_has_its_share(monkeypatch):
+    y = np.arange(len(X)) < 24
+    monkeypatch.setattr(learned_kernel, "METRIC_ROWS", 80)
+    machine = er.LogisticRegression(C=2.0, features=er.LearnedKernel("gaussian", rounds=1))
+    seen = []
+
+    def ranks(problems):
+        seen.append([problem.y for problem in problems])
+        return kept(problems)
+
+    kept = learned_kernel._ranks
+    monkeypatch.setattr(learned_kernel, "_ranks", ranks)
+    machine.fit(X, y)
+    every, some = (Counter(parts[0].tolist()).most_common() for parts in seen[:2])
+    assert [count for _, count in every] == [136, 24]
+    assert [count for _, count in some] == [68, 20]  # its share would be 12, and 20 is the least
 
 
 def test_contract():

@@ -29,6 +29,7 @@ from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, parallel_map, single_threaded_blas
 from empirisk.maps.explicit import FLOATS, FloatMap
+from empirisk.protocols import learns_with_machine
 from empirisk.settings import require, settings
 from empirisk.stop import Stopped, check_stop, stopping
 from empirisk.validation import validate_data
@@ -345,6 +346,11 @@ class Nystrom(StreamedMap):
         """Choose the landmarks and factor their Gram matrix."""
         require_whole(self.rank, "rank", 1)
         self.kernel_ = clone(kernels.find(self.kernel))
+        if learns_with_machine(self.kernel_):
+            raise Unsuitable(
+                f"kernel={self.kernel!r} learns with a machine, and only where it is all that features= holds; give "
+                "Nystrom a kernel without weights to learn."
+            )
         rows, items = self._items(X, reset=True)
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.landmarks_ = self._choose(rows, items, random)

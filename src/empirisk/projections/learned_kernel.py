@@ -38,6 +38,8 @@ FOLDS = 5
 VANISHING = 1e-300
 #: Rows below which nothing is held out, and the metric stays Euclidean.
 FEWEST = 20
+#: Rows from which the metric is learned: of more, so many are drawn, and the last fit alone is on all of them.
+METRIC_ROWS = 8192
 #: Rows at which gradients are taken: a mean of d x d matrices over more of them hardly changes.
 GRADIENT_ROWS = 4096
 #: Rows of a block of the gradients.
@@ -59,8 +61,8 @@ class LearnedKernel(Kernel):
     says along which directions f changes. With it as the metric the machine is fitted again, and so on: a recursive
     feature machine. Of all rounds, the first one included, that with the smallest loss on rows that were not
     learned from is kept: leave-one-out for the squared loss with the l2 penalty, where rows are few, else a fifth
-    of the rows. The last fit is on all rows, and certified. Columns should be of similar size to begin with:
-    standardise them.
+    of the rows. Of more than 8 192 rows so many are drawn for the rounds. The last fit is on all rows, and certified.
+    Columns should be of similar size to begin with: standardise them.
 
     Parameters
     ----------
@@ -262,7 +264,7 @@ class MetricRounds:
 
     def __post_init__(self):
         # Equal rows as one, in an order by content: a row of weight 2 is the row twice, and is left out whole.
-        self.problems = merged(self.given, always=True)
+        self.problems = _on_fewer_rows(merged(self.given, always=True))
         self.losses: list[float] = []
         self.chosen, self.stopped = 0, ""
 
@@ -358,8 +360,25 @@ def _sharing(problems: list[Problem], kept: list[NDArray[np.intp]]) -> list[Prob
     return out
 
 
+def _on_fewer_rows(problems: list[Problem]) -> list[Problem]:
+    """The problems on `METRIC_ROWS` of the different rows, where there are more; of each class its share."""
+    ranks, sizes, count = _ranks(problems)
+    if count <= METRIC_ROWS:
+        return problems
+    chosen = ranks < np.maximum(METRIC_ROWS * sizes / count, FEWEST)
+    return _sharing(problems, [np.flatnonzero(chosen[problem.places]) for problem in problems])
+
+
 def _held_out(problems: list[Problem]) -> NDArray[np.bool_]:
     """One of `FOLDS` different rows by the order of their hashes: of classes, of those of each class."""
+    return _ranks(problems)[0] % FOLDS == FOLDS - 1
+
+
+def _ranks(problems: list[Problem]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """The place of each row that counts among the different ones, by the order of their hashes; and how many there are.
+
+    Of classes, the place in its own class and the size of that; then the sum over all classes.
+    """
     X = _source(problems[0])
     groups = np.zeros(len(X), dtype=np.int64)
     for problem in problems:
@@ -368,13 +387,14 @@ def _held_out(problems: list[Problem]) -> NDArray[np.bool_]:
             groups *= len(known) + 1
             groups[problem.places] += 1 + np.searchsorted(known, problem.y)
             groups = np.unique(groups, return_inverse=True)[1].ravel()
-    hashes = row_hashes(X)
-    held_out = np.zeros(len(X), dtype=bool)
-    for group in np.unique(groups):
-        inside = np.flatnonzero(groups == group)
-        rank = np.unique(hashes[inside], return_inverse=True)[1].ravel()
-        held_out[inside] = rank % FOLDS == FOLDS - 1
-    return held_out
+    rows, hashes = np.unique(np.concatenate([problem.places for problem in problems])), row_hashes(X)
+    ranks, sizes, count = np.zeros(len(X), dtype=np.int64), np.zeros(len(X), dtype=np.int64), 0
+    for group in np.unique(groups[rows]):
+        inside = rows[groups[rows] == group]
+        ranks[inside] = np.unique(hashes[inside], return_inverse=True)[1].ravel()
+        sizes[inside] = ranks[inside].max() + 1
+        count += int(sizes[inside[0]])
+    return ranks, sizes, count
 
 
 def _next_root(kernel: LearnedKernel, problems: list[Problem], points: list[Point]) -> Array | None:
