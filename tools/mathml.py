@@ -13,13 +13,13 @@ PRIME = "\u2032"
 ARGUMENTS = {f"{{{SPACE}}}{tag}" for tag in ("mi", "mn", "msub", "msup", "mfrac", "msqrt", "mover")}
 
 
-def mathml(formula: str, **how: str) -> str:
+def mathml(formula: str, display: str = "inline") -> str:
     """A formula of LaTeX, with primes that fonts have raised already, and room behind the names of functions.
 
     >>> mathml("X'").count("msup"), mathml("\\\\sin x").count("mspace")
     (0, 1)
     """
-    tree = ElementTree.fromstring(convert(formula, **how))
+    tree = ElementTree.fromstring(convert(formula, display=display))
     for parent in list(tree.iter()):
         if parent.tag.endswith(("msup", "msubsup")) and parent[-1].text == PRIME:
             _flatten(parent)
