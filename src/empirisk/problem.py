@@ -182,15 +182,23 @@ class Problem:
         gathered = self.rowspace.gathered
         matrix, y, row_weights = (gathered(each) for each in (self.design.dot(np.eye(columns)), self.y, self.weights))
         largest = np.abs(matrix).max(axis=1, initial=0.0)
-        matrix = np.hstack([matrix, np.full((rows, 1), float(self.intercept))])
         targets = np.eye(self.classes)[y.astype(int)] if self.classes else y
         found = []
         for roots in np.sqrt(row_weights / row_weights.max()), 1 / np.where(largest > VANISHING, largest, 1.0):
-            scaled = roots[:, None] * matrix
+            shares = (roots / roots.max()) ** 2
+            means, centred = np.zeros(columns), matrix
+            if self.intercept:  # twice: of rows far from the origin the first mean is rounded
+                for _ in range(2):
+                    step = np.average(centred, axis=0, weights=shares)
+                    means, centred = means + step, centred - step
+            scaled = roots[:, None] * centred
             sizes = np.abs(scaled).max(axis=0)
-            sizes[sizes == 0] = 1.0
-            weights = np.linalg.lstsq(scaled / sizes, (targets.T * roots).T, rcond=None)[0]
-            found.append(np.abs((weights.T / sizes).T))
+            constant = sizes <= 8 * np.finfo(np.float64).eps * np.abs(roots[:, None] * matrix).max(axis=0)
+            scaled[:, constant], sizes[constant] = 0.0, 1.0
+            middle = self.intercept * np.average(targets, axis=0, weights=shares)
+            weights = np.linalg.lstsq(scaled / sizes, ((targets - middle).T * roots).T, rcond=None)[0]
+            weights = (weights.T / sizes).T
+            found.append(np.abs(np.concatenate([weights, (middle - means @ weights)[None]])))
         return np.maximum(*found)
 
     @lazy

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import empirisk as er
 from empirisk import solvers
@@ -183,6 +184,21 @@ def test_the_gap_holds_for_the_kernel_without_its_rounding(degree):
         stored = beta @ K @ beta / 2 + Fraction(C) * np.sum((t - K @ beta) ** 2)
         least = t @ _solution(K + np.diag([1 / (2 * Fraction(C))] * 8), t) / 2
         assert found.primal - found.gap <= least <= stored <= found.primal + found.gap
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("far", [1e6, 1e7, 3e7])
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array])
+def test_the_bound_holds_where_columns_depend_but_for_little_and_lie_far_from_zero(rows, far):
+    exact = np.vectorize(Fraction, otypes=[object])
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X, y = far + random.normal(size=(8, 2)), random.normal(-1.0, 0.1, size=8)
+        products = er.maps.Polynomial(interaction_only=True)
+        found = er.LeastSquares(features=products, solver=er.solvers.Newton(), tol=1e-10).fit(rows(X), y).certificate_
+        A, t = exact(np.column_stack([products.fit(X).transform(X), np.ones(8)])), exact(y)
+        least = np.sum((A @ _solution(A.T @ A, A.T @ t) - t) ** 2)
+        assert found.dual <= least
 
 
 def _solution(matrix, right):
