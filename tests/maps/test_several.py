@@ -176,3 +176,9 @@ def test_solvers_in_vain_are_not_asked_at_all_weights(monkeypatch):
     machine = case.machine.fit(case.X, case.y, sample_weight=case.weights)
     assert f"by {names.count('closed_form')} fits" in machine.certificate_.reason
     assert len(names) - names.count("closed_form") <= 3 < names.count("closed_form")
+
+
+@pytest.mark.filterwarnings("error")
+def test_energies_whose_squares_are_beyond_floats_have_a_norm():
+    several = er.maps.SeveralKernels(KERNELS[:2], norm=2)
+    assert several.largest(np.array([3e200, 4e200])) == pytest.approx(5e200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -335,7 +336,7 @@ class SeveralKernels(Kernel):
 
     def largest(self, energies: Array) -> float:
         """max over the allowed beta of <energies, beta>, for energies >= 0: the dual norm."""
-        return float(energies.max() if self.norm == 1 else np.linalg.norm(energies))
+        return float(energies.max()) if self.norm == 1 else math.hypot(*energies)
 
     def allowed(self, beta: Array) -> Array:
         """Weights >= 0 scaled to norm one, the negligible ones set to zero."""
