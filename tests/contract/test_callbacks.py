@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 
 import empirisk as er
 from tests.callbacks import Watching
@@ -10,7 +11,7 @@ from tests.test_names import public_estimators
 
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = (X[:, 0] > 0).astype(int)
-#: What is no machine: maps, parts of other machines, and searches that fit machines, which have callbacks themselves.
+#: What is no machine: maps, parts of other machines, and selections.
 OTHERS = ("kernels", "maps", "nets", "selection", "tables", "projections.learned_kernel")
 
 
@@ -44,3 +45,17 @@ def test_every_machine_tells_its_callbacks_when_a_fit_begins_and_ends():
             wrong.append((cls.__name__, watch.begun, watch.ended))
     assert not wrong
     assert seen >= 35
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        er.selection.Search(er.Ridge(), {"C": [0.1, 1.0]}),
+        er.selection.Threshold(er.SVM()),
+        er.selection.Balanced(er.SVM()),
+    ],
+)
+def test_selections_of_machines_tell_their_callbacks_too(selection):
+    watch = Counting()
+    selection.set_callbacks(watch).fit(X, Y)
+    assert watch.begun == watch.ended == 1

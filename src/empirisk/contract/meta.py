@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -65,7 +66,7 @@ class Around(MetaEstimatorMixin, Estimator):
         return tags
 
 
-class Whole:
+class Whole(CallbackSupportMixin):
     """The machine inside sees the rows as they are: what it notes about columns holds outside too."""
 
     estimator_: Any

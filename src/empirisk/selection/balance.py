@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.inputs import Array, generator
 from empirisk.contract.meta import Around, Whole, inner_has
+from empirisk.contract.progress import reported
 from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -91,7 +93,9 @@ class Balanced(Whole, ClassifierMixin, Around):
     correct: bool = True
     random_state: Any = None
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Balanced:
         """Balance the rows, and fit the machine to them."""
         if self.how not in WAYS:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.callback import with_callbacks
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from empirisk import state
 from empirisk.contract.meta import Delegating, Whole, transformed
+from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.evaluation.data import Array, Data, fit, read_data, seeded
@@ -94,7 +96,9 @@ class Search(Whole, Delegating):
     random_state: Any = 0
     journal: Any = None
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Search:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.inputs import Array, check_weights
 from empirisk.contract.meta import Around, Whole
+from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import HeldOutAnswers, answers_of
@@ -214,7 +216,9 @@ class Threshold(Whole, ClassifierMixin, Around):
     cv: Any = 5
     random_state: Any = 0
 
+    @with_callbacks
     @all_or_nothing
+    @reported
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Threshold:
