@@ -115,7 +115,7 @@ def test_what_is_noticed_is_told_in_the_words_of_the_page(visitor):
     notes = visitor.ask("/table/notes", {"name": "noticed.csv", "options": {"target": "label"}})
     said = " ".join(notes["warnings"])
     for words in (
-        "key: identifier",
+        "'key' (identifier: it names rows)",
         "“Columns to leave out: copy”",
         "“Rows are in the order of: day”",
         "“Rows that belong together share: patient”",

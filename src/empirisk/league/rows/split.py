@@ -199,7 +199,7 @@ def plan(request: Request) -> Plan:
     types |= {} if time is None else {time.name: time.kind}
     ordering = [name for rule, name in ruling.items() if rule == "groups" or time is None]
     unread = [target.name, *ordering, *dropped, *[HELD_OUT] * (request.test_file is not None)]
-    schema = _more_than_order(tables.understand(table, [*{*unread}], types, request.missing), time, ruling)
+    schema = _more_than_order(tables.understand(table, unread, types, request.missing), time, ruling)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
     warnings += [coded("ER030", odd) for name in worded if (odd := _odd_values(table[name], numbers))]
     warnings += [
