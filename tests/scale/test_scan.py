@@ -11,8 +11,10 @@ from sklearn.utils import check_random_state
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, TooLarge, Unsuitable
+from empirisk.scale import clusters
 from empirisk.scale.disk import Disk, Folder
 from empirisk.trees.binned.together import TeamGrower
+from tests.callbacks import Watching
 
 random = np.random.default_rng(0)
 ROWS, COLUMNS = 6000, 4
@@ -194,6 +196,66 @@ def test_a_mixture_climbs_to_that_of_memory(folder):
     np.testing.assert_allclose(
         np.asarray(found.predict_proba(table)), found.predict_proba(pl.DataFrame(X, schema=NAMES))
     )
+
+
+class EndsAfter(Watching):
+    """Ends a fit after some rounds, and keeps what they knew."""
+
+    def __init__(self, rounds):
+        self.rounds, self.known = rounds, []
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+        if context.task_name == "round":
+            self.known.append(fitted_estimator)
+        return len(self.known) >= self.rounds
+
+
+ROUNDS = [
+    (er.KMeans(3, init=X[:3]), "cluster_centers_"),
+    (er.GaussianMixture(2, random_state=0, tol=0.0), "means_"),
+]
+
+
+@pytest.mark.parametrize(("machine", "name"), ROUNDS, ids=["k-means", "mixture"])
+def test_rounds_are_told_to_callbacks_and_can_be_gone_on_with(folder, machine, name):
+    table, frame = er.scan(folder / "number-*.parquet", target="number", weight="w"), pl.DataFrame(X, schema=NAMES)
+    callback = EndsAfter(3)
+    part = clone(machine).set_callbacks(callback).fit(table)
+    assert part.stopped_ == "callback"
+    assert len(callback.known) == part.n_iter_ == 3
+    np.testing.assert_array_equal(callback.known[-1].predict(frame), part.predict(frame))
+    whole = clone(machine).set_callbacks(EndsAfter(6)).fit(table)
+    part.set_params(warm_start=True).set_callbacks(EndsAfter(4)).fit(table)
+    np.testing.assert_allclose(getattr(part, name), getattr(whole, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("machine", "name"), ROUNDS, ids=["k-means", "mixture"])
+def test_a_round_is_given_up_when_a_fit_is_stopped(folder, monkeypatch, machine, name):
+    """In the middle of the third pass: what the second one knew is kept. In the first there is nothing to keep."""
+    table, blocks, rounds = er.scan(folder / "number-*.parquet", weight="w", target="number"), [], []
+
+    def note(function):
+        return lambda *given: blocks.append(1) or function(*given)
+
+    for round_of in ("_round_of", "_expectation_of"):
+        made = getattr(clusters, round_of)
+        monkeypatch.setattr(clusters, round_of, lambda *given, made=made: rounds.append(1) or note(made(*given)))
+    table.table()
+    with er.config(stop=lambda: len(rounds) == 3, interrupt="keep", threads=1), pytest.warns(match="interrupted"):
+        found = clone(machine).fit(table)
+    assert (found.stopped_, found.n_iter_) == ("interrupted", 2)
+    assert len(rounds) == 3
+    assert len(blocks) == 2 * len(table.table().place.lengths)
+    with er.config(stop=lambda: len(rounds) == 4, threads=1), pytest.raises(er.errors.Interrupted, match="as it was"):
+        clone(machine).fit(table)
+
+
+def test_means_that_do_not_suit_are_refused(folder):
+    table = er.scan(folder / "number-*.parquet", target="number")
+    with pytest.raises(EmpiriskError, match=r"init has shape \(3, 2\)"):
+        er.KMeans(3, init=X[:3, :2]).fit(table)
+    with pytest.raises(Unsuitable, match="needs the rows in memory"):
+        er.KMeans(3, init=np.zeros(ROWS, dtype=int)).fit(table)
 
 
 @pytest.mark.parametrize("center", [True, False])

@@ -203,9 +203,11 @@ class KMeans(
     @all_or_nothing
     def _fit(self, X, y, sample_weight, last: NDArray | None) -> KMeans:
         """Fit from the ``last`` means, or clusters of the rows, if they are given."""
-        there = elsewhere(X)
+        there, data = elsewhere(X), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         if there is not None:
-            import_module("empirisk.scale.clusters").fit_kmeans(self, there, sample_weight)
+            watch = FitCallbacks(self, self.max_iter + 1, data)
+            import_module("empirisk.scale.clusters").fit_kmeans(self, there, sample_weight, last, watch)
+            watch.close()
             warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
             return self
         deadline = Deadline(self.max_time)
@@ -217,7 +219,7 @@ class KMeans(
         self._require_meaning(design)
         design = in_least_room(design)
         rounds = (self._restarts() + self.shifts) * self.max_iter
-        watch = FitCallbacks(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        watch = FitCallbacks(self, rounds, data)
         with interruptible():
             along = keys(design)
             order = counting[stable_order(along[counting])]
@@ -375,10 +377,7 @@ class KMeans(
             if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= clusters:
                 raise EmpiriskError(f"init as a list must hold numbers of clusters, from 0 to {clusters - 1}.")
             return lambda run: run.start_from_labels(_of_rows(given, run), clusters)
-        if given.shape != (clusters, width):
-            raise EmpiriskError(f"init has shape {given.shape}, but means of shape {(clusters, width)} are needed.")
-        if given.dtype.kind not in "fiu" or not np.isfinite(given).all():
-            raise EmpiriskError("init must hold finite numbers.")
+        check_means(given, clusters, width)
         return lambda run: run.start_at(given)
 
     # --- the two ways to a fit ----------------------------------------------------------------------------------------
@@ -547,6 +546,14 @@ class KMeans(
         return tags
 
 
+def check_means(given: NDArray, clusters: int, width: int) -> None:
+    """Raise where means that are given are not one of every cluster, or no numbers."""
+    if given.shape != (clusters, width):
+        raise EmpiriskError(f"init has shape {given.shape}, but means of shape {(clusters, width)} are needed.")
+    if given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+        raise EmpiriskError("init must hold finite numbers.")
+
+
 def _of_rows(labels: NDArray, rows: Any) -> NDArray:
     """The given clusters in the order of the rows."""
     if len(labels) <= rows.order.max():
@@ -560,7 +567,6 @@ def _inertia(rows: Any) -> float:
 
 def _told(watch: FitCallbacks, deadline: Deadline, means: Callable[[], dict[str, Any]]) -> bool:
     """Tell the callbacks of a round; whether one of them ends the fit."""
-    watch.begin("round")
-    if watch.end(means):
+    if watch.told("round", means):
         deadline.reason = Ending.CALLBACK
     return deadline.reason == Ending.CALLBACK

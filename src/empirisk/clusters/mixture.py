@@ -190,9 +190,11 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
     @all_or_nothing
     def _fit(self, X, y, sample_weight, last: Mixture | None) -> GaussianMixture:
         """Fit from the ``last`` mixture, if it is given and of as many columns."""
-        there = elsewhere(X)
+        there, data = elsewhere(X), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         if there is not None:
-            import_module("empirisk.scale.clusters").fit_mixture(self, there, sample_weight)
+            watch = FitCallbacks(self, self.max_iter, data)
+            import_module("empirisk.scale.clusters").fit_mixture(self, there, sample_weight, last, watch)
+            watch.close()
             warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
             return self
         deadline = Deadline(self.max_time)
@@ -206,9 +208,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         if last is not None and last.means.shape[1] != rows.shape[1]:
             last = None
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 and last is None else 1
-        watch = FitCallbacks(
-            self, restarts * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        )
+        watch = FitCallbacks(self, restarts * self.max_iter, data)
         best: _Run | None = None
         long = moments.long(self.n_components)
         with interruptible(), stopping(lambda: long and deadline() and deadline.reason != Ending.CALLBACK):
@@ -471,8 +471,7 @@ class _Run:
                 tries -= 1
                 following = self._moved(following, lost)
             self.converged = settled and lost is None
-            watch.begin("round")
-            if watch.end(lambda: self.mixture.attributes(self._machine.covariance_type)):
+            if watch.told("round", lambda: self.mixture.attributes(self._machine.covariance_type)):
                 deadline.reason = Ending.CALLBACK
             if self.converged or deadline.reason == Ending.CALLBACK or deadline():
                 return

@@ -44,6 +44,11 @@ class FitCallbacks:
             self._piece.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes=fitted, **self._data)
         )
 
+    def told(self, piece: str, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
+        """Tell of a piece that is done, and return whether a callback asks to stop the fit."""
+        self.begin(piece)
+        return self.end(fitted)
+
     def close(self) -> None:
         """Call ``on_fit_task_end`` for the whole fit, after the fitted attributes were set on the estimator."""
         self._context.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={}, **self._data)
