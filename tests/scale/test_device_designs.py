@@ -9,8 +9,8 @@ from empirisk.linalg import factor
 from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.design import DenseDesign
 from empirisk.maps.streamed import StreamedDesign
-from empirisk.scale import device_features
-from empirisk.scale.device_dense import DeviceDense
+from empirisk.scale import device_dense, device_features
+from empirisk.scale.device_dense import DeviceDense, SentDense
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(300, 4)) + 3.0
@@ -73,6 +73,32 @@ def test_a_fit_is_that_of_the_processor_within_the_gaps(features):
         assert there.converged
         assert abs(here.primal - there.primal) <= here.gap + there.gap, machine
         assert "products on cpu:0" in there.reason
+
+
+def test_rows_that_a_device_does_not_hold_are_sent_in_blocks(monkeypatch):
+    """For normal matrices of many columns, which are worth the way; the fits are those of the processor."""
+    wide = RNG.normal(size=(250, 70)) + 5.0
+    target, weights = wide[:, 0] + RNG.normal(size=250), RNG.integers(0, 3, 250).astype(float)
+    device = the_device()
+    monkeypatch.setitem(vars(device), "memory", 32 * wide.size - 1)
+    monkeypatch.setattr(device_dense, "SENT", 8 * 70 * 60)
+    there, here = device.dense_design(wide), DenseDesign(wide)
+    assert isinstance(there, SentDense)
+    for one, other in ((there, here), (there.centred(), here.centred()), (there.rows(slice(9)), here.rows(slice(9)))):
+        some = weights[: other.shape[0]]
+        np.testing.assert_allclose(one.gram(), other.gram(), rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(one.gram(some), other.gram(some), rtol=1e-10, atol=1e-9)
+    for machine in (er.Ridge(C=2.0), er.LogisticRegression(C=0.1)):
+        labels = target if hasattr(machine, "raw_predict") else target > np.median(target)
+        expected = machine.fit(wide, labels, sample_weight=weights).certificate_
+        with er.config(device="jax:cpu"):
+            found = machine.fit(wide, labels, sample_weight=weights).certificate_
+        assert found.converged
+        assert abs(found.primal - expected.primal) <= found.gap + expected.gap
+        assert "normal matrices on cpu:0, to which blocks of rows are sent" in found.reason
+    directions = er.PCA(2).fit(wide).components_
+    with er.config(device="jax:cpu"):
+        np.testing.assert_allclose(er.PCA(2).fit(wide).components_, directions, atol=1e-8)
 
 
 def test_many_columns_are_solved_by_products(monkeypatch):

@@ -14,13 +14,20 @@ X = random.normal(size=(3001, 4)) * [1, 2, 0.5, 1] + random.integers(0, 3, (3001
 WEIGHTS = random.integers(1, 4, len(X)).astype(float)
 
 
-@pytest.mark.parametrize("form", ["full", "tied", "diag", "spherical"])
-def test_a_round_is_that_of_the_processor(form, monkeypatch):
-    monkeypatch.setitem(vars(chosen("jax:cpu")), "memory", 16 * X.size)
+@pytest.mark.parametrize(
+    ("form", "held"), [("full", True), ("full", False), ("tied", True), ("diag", True), ("spherical", True)]
+)
+def test_a_round_is_that_of_the_processor(form, held, monkeypatch):
+    """Where the rows stay on the device, and where they go there in each round, in several blocks."""
+    device = chosen("jax:cpu")
+    monkeypatch.setitem(vars(device), "memory", 16 * X.size - (not held))
+    monkeypatch.setattr(device, "height", 1)
     here = Moments(X, WEIGHTS, form, 1e-6)
     with er.config(device="jax:cpu"):
         there = moments_of(X, WEIGHTS, form, 1e-6, 3)
     assert isinstance(there, DeviceMoments)
+    assert (there._there._held is not None) == held
+    assert there._there._span < len(X)
     start = here.of_cells(random.integers(0, 3, len(X)), X[:3])
     (likelihood, found), (expected, mixture) = there.round(start), here.round(start)
     assert likelihood == pytest.approx(expected, rel=1e-12)
@@ -39,12 +46,6 @@ def test_the_fit_is_that_of_the_processor(monkeypatch):
     assert len(seen) >= found.n_iter_
     assert found.lower_bound_ == pytest.approx(likelihood, rel=1e-10)
     np.testing.assert_allclose(found.means_, means, rtol=1e-8)
-
-
-def test_rows_that_a_device_does_not_hold_stay_in_memory(monkeypatch):
-    monkeypatch.setitem(vars(chosen("jax:cpu")), "memory", 16 * X.size - 1)
-    with er.config(device="jax:cpu"):
-        assert type(moments_of(X, WEIGHTS, "full", 1e-6, 3)) is Moments
 
 
 def test_a_round_looks_at_the_clock():

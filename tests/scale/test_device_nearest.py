@@ -4,14 +4,25 @@ import numpy as np
 import pytest
 
 import empirisk as er
+from empirisk.scale.accelerators import chosen
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(700, 7))
 TABLES = {"apart": X, "equal rows": np.repeat(X[:200], 3, axis=0), "equal distances": np.round(X), "far away": X + 1e4}
 
 
+#: Bytes of a device that holds the rows, and of one to which they go in blocks.
+MEMORY = {"held": 1 << 33, "sent": 10_000}
+
+
+@pytest.fixture(params=MEMORY)
+def memory(request, monkeypatch):
+    """What the device holds."""
+    monkeypatch.setitem(vars(chosen("jax:cpu")), "memory", MEMORY[request.param])
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_clusters_are_those_of_the_processor(name):
+def test_clusters_are_those_of_the_processor(name, memory):
     rows, weights = TABLES[name], RNG.integers(1, 3, size=len(TABLES[name]))
     machine = er.KMeans(6, n_init=2, random_state=0)
     here = machine.fit(rows, sample_weight=weights)
@@ -24,7 +35,7 @@ def test_clusters_are_those_of_the_processor(name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_neighbours_are_those_of_the_processor(name):
+def test_neighbours_are_those_of_the_processor(name, memory):
     rows = TABLES[name]
     machine = er.KNNClassifier(5).fit(rows, rows[:, 0] > np.median(rows[:, 0]))
     asked = rows[:90] + np.where(RNG.random((90, 7)) < 0.5, 0.0, 0.1)

@@ -30,8 +30,9 @@ class DeviceMoments(Moments):
 
 
 def moments_of(X: NDArray, weights: Array, covariance_type: str, floor: float, components: int) -> Moments:
-    """The rows of a fit: on the device in force, if there is one that holds them."""
+    """The rows of a fit: on the device in force, if there is one."""
     moments = Moments(X, weights, covariance_type, floor)
     device = accelerator(float(len(X) * components * moments._pairs.shape[1]))
-    there = None if device is None else device.expectation(moments.X - moments._shift, weights, moments._pairs)
-    return moments if there is None else DeviceMoments(moments, there)
+    if device is None:
+        return moments
+    return DeviceMoments(moments, device.expectation(moments.X - moments._shift, weights, moments._pairs))

@@ -584,10 +584,9 @@ def design_of(X: Any, centre: bool = False) -> Design:
 
 
 def placed_design(X: Any) -> Design:
-    """The design of the rows of a fit: on the device in force, if there is one that holds dense rows."""
+    """The design of the rows of a fit: of dense rows on the device in force, if there is one."""
     device = accelerator(float(np.prod(X.shape))) if isinstance(X, np.ndarray) else None
-    found = None if device is None else device.dense_design(X)
-    return design_of(X) if found is None else found
+    return design_of(X) if device is None else device.dense_design(X)
 
 
 def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.intp]) -> Array:

@@ -11,10 +11,10 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
-from empirisk.linalg.design import Array
+from empirisk.linalg.design import Array, DenseDesign
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.maps.implicit import REMEMBERED, GramDesign, some_rows
-from empirisk.scale.device_dense import DeviceDense, DeviceMatrix
+from empirisk.scale.device_dense import DeviceDense, DeviceMatrix, SentDense
 from empirisk.scale.device_kernels import DeviceItems
 from empirisk.scale.devices import Device
 from empirisk.settings import require
@@ -132,9 +132,9 @@ def _some(items: DeviceItems, chosen: Any) -> DeviceItems:
     )
 
 
-def dense_design(device: Device, X: NDArray) -> DeviceDense | None:
-    """Dense rows on a device; None where they, and a copy of them, would take more than half of it."""
-    return None if 32 * X.size > device.memory else DeviceDense(device, X)
+def dense_design(device: Device, X: NDArray) -> DenseDesign:
+    """Dense rows on a device; in memory where they, and a copy of them, would take more than half of it."""
+    return (SentDense if 32 * X.size > device.memory else DeviceDense)(device, X)
 
 
 def gram_design(device: Device, kernel: Kernel, items: Any, source: Any) -> DeviceGram | None:

@@ -1,4 +1,4 @@
-"""Expectations of mixtures on a device: the rows stay there in float64, and sums over them come to memory."""
+"""Expectations of mixtures on a device, in float64: the rows stay there or go there in passes, sums come to memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import Array
+from empirisk.linalg.blocks import Array, slices
 from empirisk.scale.devices import Device, as_numpy, compiled
 from empirisk.stop import check_stop
 
@@ -22,7 +22,7 @@ NEGLIGIBLE = -40.0
 
 
 class Expectation:
-    """Rows of a mixture on a device.
+    """Rows of a mixture on a device; where they, and what is made of them, would take more than half of it, in passes.
 
     Parameters
     ----------
@@ -38,11 +38,16 @@ class Expectation:
         self._device = device
         self._height = max(1, device.height * device.width // pairs.shape[1])
         self._blocks = min(BLOCKS, -(-len(X) // self._height))
-        spare = -len(X) % (self._height * self._blocks)  # rows without weight
+        self._given, self._span = (X, weights), self._height * self._blocks
         with device.computing():
-            self._rows = jnp.pad(device.put(X), ((0, spare), (0, 0)))
-            self._weights = jnp.pad(device.put(weights), (0, spare))
             self._pairs = device.put(pairs, np.int64)
+            self._held = self._sent(slice(None)) if 16 * X.size <= device.memory else None
+
+    def _sent(self, part: slice) -> tuple[jax.Array, jax.Array]:
+        """Some of the rows and their weights on the device, and rows without weight after them."""
+        X, weights = (self._device.put(each[part]) for each in self._given)
+        spare = -len(X) % self._span
+        return jnp.pad(X, ((0, spare), (0, 0))), jnp.pad(weights, (0, spare))
 
     def sums(self, terms: Array) -> tuple[float, Array]:
         """The weighted log-likelihood, and the sums of the products weighed among the components, k x products.
@@ -52,17 +57,17 @@ class Expectation:
         with self._device.computing():
             there = self._device.put(terms)
             total = jnp.zeros(()), jnp.zeros(terms.shape)
-            for start in range(0, len(self._rows), self._height * self._blocks):
+            for part in slices(len(self._given[0]), self._span):
                 check_stop()
-                data = self._rows, self._weights, self._pairs
-                total = _added(total, data, start, there, self._height, self._blocks)
+                rows, start = (self._sent(part), 0) if self._held is None else (self._held, part.start)
+                total = _added(total, (*rows, self._pairs), start, there, self._height, self._blocks)
                 total[0].block_until_ready()
             return float(total[0]), as_numpy(total[1])
 
 
-def expectation(device: Device, X: Array, weights: Array, pairs: NDArray[np.intp]) -> Expectation | None:
-    """The rows on a device; None where they, and what is made of them, would take more than half of it."""
-    return None if 16 * X.size > device.memory else Expectation(device, X, weights, pairs)
+def expectation(device: Device, X: Array, weights: Array, pairs: NDArray[np.intp]) -> Expectation:
+    """The rows of a mixture on a device."""
+    return Expectation(device, X, weights, pairs)
 
 
 @partial(compiled, static_argnames=("height", "blocks"))
