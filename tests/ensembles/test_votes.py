@@ -183,3 +183,22 @@ def test_every_ensemble_of_trees_has_importances_and_keeps_them(tmp_path):
         assert found[:2].max() > 2 * found[2:].max()  # the first two columns are the ones that matter
         er.save(machine, tmp_path / "kept.model")
         assert np.array_equal(er.load(tmp_path / "kept.model").feature_importances_, found)
+
+
+def test_a_temperature_changes_probabilities_and_no_answer(three_classes):
+    X, y = three_classes
+    members = [er.LogisticRegression(), er.TreeClassifier(max_depth=4)]
+    plain = er.VoteClassifier(members, voting="soft").fit(X, y)
+    for temperature in (1e-3, 0.5, 2.0, 1000.0):
+        warm = er.VoteClassifier(members, voting="soft", temperature=temperature).fit(X, y)
+        found = warm.predict_proba(X)
+        powers = (plain.predict_proba(X) / plain.predict_proba(X).max(axis=1, keepdims=True)) ** (1 / temperature)
+        assert found == pytest.approx(powers / powers.sum(axis=1, keepdims=True))
+        assert np.isfinite(found).all()
+        assert np.array_equal(warm.predict(X), plain.predict(X))
+        assert np.array_equal(warm.classes_[found.argmax(axis=1)], warm.predict(X))
+    for temperature in (0, -1.0, np.inf, 1001, "warm"):
+        with pytest.raises(EmpiriskError, match="temperature="):
+            er.VoteClassifier(members, voting="soft", temperature=temperature).fit(X, y)
+    with pytest.raises(EmpiriskError, match="voting='soft'"):
+        er.VoteClassifier(members, temperature=2.0).fit(X, y)

@@ -91,6 +91,7 @@ CLASSIFIERS = [
     er.BaggingClassifier(er.LogisticRegression(), n_estimators=4, max_features=0.5, voting="soft", random_state=0),
     er.VoteClassifier(),
     er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier()], voting="soft"),
+    er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier()], voting="soft", temperature=0.7),
     CalibratedClassifierCV(er.SVM(), ensemble=False, cv=3),
     CalibratedClassifierCV(er.TreeClassifier(max_depth=2), method="isotonic", cv=3),
     CalibratedClassifierCV(er.LogisticRegression(), method="temperature", ensemble=False, cv=3),

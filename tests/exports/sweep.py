@@ -107,7 +107,7 @@ def _classifier(random, columns, wide=False):
         lambda: er.BaggingClassifier(er.LogisticRegression(), 3, max_features=0.5, voting="soft", random_state=seed),
         lambda: er.VoteClassifier(
             [er.LogisticRegression(C=C), er.TreeClassifier(**trees), er.KNNClassifier(3)],
-            voting=random.choice(["soft", "hard"]),
+            **random.choice([{"voting": "hard"}, {"voting": "soft"}, {"voting": "soft", "temperature": 1.7}]),
             weights=random.uniform(size=3),
         ),
         lambda: CalibratedClassifierCV(er.SVM(C=C), ensemble=bool(random.integers(2)), cv=3),

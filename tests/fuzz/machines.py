@@ -202,7 +202,8 @@ def _vote(cls: type, random: Random) -> Drawn:
     weights = of(random, None, [1.0, 2.0])
     if issubclass(cls, er.VoteClassifier):
         members = [er.TreeClassifier(max_depth=2), er.LogisticRegression()]
-        return Drawn(cls(members, voting=of(random, "hard", "soft"), weights=weights))
+        voting = of(random, {"voting": "hard"}, {"voting": "soft"}, {"voting": "soft", "temperature": 0.5})
+        return Drawn(cls(members, weights=weights, **voting))
     return Drawn(cls([er.TreeRegressor(max_depth=2), er.Ridge()], weights=weights))
 
 

@@ -144,7 +144,7 @@ def test_what_has_no_metric_is_refused():
         (er.LearnedKernel(rounds=-1), ValueError, "rounds=-1"),
         (er.LearnedKernel(metric="round"), ValueError, "metric='round'"),
         (er.LearnedKernel() + Gaussian(1.0), Unsuitable, "all that features= holds"),
-        (er.maps.Nystrom(er.LearnedKernel()), Unsuitable, "all that features= holds"),
+        (er.maps.Nystrom(er.LearnedKernel() + Gaussian(1.0)), Unsuitable, "all that features= holds"),
         (er.maps.Nystrom(er.maps.SeveralKernels([Gaussian(1.0)])), Unsuitable, "all that features= holds"),
     ):
         with pytest.raises(error, match=message):
@@ -215,6 +215,42 @@ def test_of_many_rows_a_rare_class_has_its_share(monkeypatch):
     every, some = (Counter(parts[0].tolist()).most_common() for parts in seen[:2])
     assert [count for _, count in every] == [136, 24]
     assert [count for _, count in some] == [68, 20]  # its share would be 12, and 20 is the least
+
+
+@pytest.mark.row("K18")
+@pytest.mark.parametrize("machine", [er.Ridge(C=5.0), er.LogisticRegression(C=5.0)], ids=repr)
+def test_landmarks_of_a_learned_metric(machine, tmp_path):
+    """With all rows as landmarks the machine is that behind the kernel itself; with some of them it is near to that."""
+    y = F if isinstance(machine, er.Ridge) else np.digitize(F, [-0.4, 0.4])
+    weights = RANDOM.integers(0, 3, len(X))
+    exact = clone(machine).set_params(features=er.LearnedKernel(Gaussian(1.5), rounds=2)).fit(X, y, weights)
+    for rank, close in ((len(X), 1e-3), (110, 0.1)):
+        features = er.maps.Nystrom(er.LearnedKernel(Gaussian(1.5), rounds=2), rank=rank, random_state=0)
+        found = clone(machine).set_params(features=features).fit(X, y, weights)
+        kernel = found.features_.kernel_
+        assert found.certificate_.converged
+        assert kernel.n_rounds_ == exact.features_.n_rounds_ > 0
+        assert kernel.metric_ == pytest.approx(exact.features_.metric_, abs=1e-3)
+        ask = "predict" if isinstance(machine, er.Ridge) else "decision_function"
+        assert getattr(found, ask)(X) == pytest.approx(getattr(exact, ask)(X), abs=close)
+        repeated = clone(found).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+        assert repeated.features_.kernel_.metric_ == pytest.approx(kernel.metric_, abs=1e-4)
+    er.save(found, tmp_path / "it.model")
+    assert np.array_equal(er.load(tmp_path / "it.model").predict(X), found.predict(X))
+    assert er.plots.metric(found).axes
+    alone = er.maps.Nystrom(er.LearnedKernel(Gaussian(1.5)), rank=40, random_state=0).fit(X)
+    plain = er.maps.Nystrom(Gaussian(1.5), rank=40, random_state=0).fit(X)
+    assert np.array_equal(alone.transform(X), plain.transform(X))  # nothing is learned without a machine
+    er.save(alone, tmp_path / "alone.model")
+
+
+def test_the_metric_of_landmarks_ends_with_the_time():
+    features = er.maps.Nystrom(er.LearnedKernel("gaussian"), rank=20)
+    with pytest.warns(Warning, match="max_time"):
+        machine = er.LogisticRegression(features=features, max_time=1e-9).fit(X, F > 0)
+    assert machine.stopped_ == "max_time"
+    with pytest.raises(er.errors.EmpiriskError, match="learns; use C='cv'"):
+        er.Ridge(C="loo", features=features).fit(X, F)
 
 
 def test_contract():

@@ -15,6 +15,7 @@ from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
+from empirisk.contract.arguments import check_number
 from empirisk.contract.ensemble import ClassMembers, Members, vote_margins
 from empirisk.contract.inputs import Array, check_weights, class_codes, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags
@@ -28,6 +29,9 @@ from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import SVR, Ridge
 from empirisk.names import Estimator
 from empirisk.validation import available_if
+
+#: Beyond, probabilities would be equal but for rounding.
+MAX_TEMPERATURE = 1000.0
 
 
 @dataclass(eq=False, repr=False)
@@ -166,6 +170,9 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
 
         P(k | x) = sum of the weights of the machines that say k      (or the weighted mean of their probabilities)
 
+    A mean of probabilities that agree in the class is less sure of it than it should be, and one of machines that are
+    all too sure of themselves too much: with a ``temperature`` T it is  P(k | x)^(1 / T) / sum_j P(j | x)^(1 / T).
+
     Parameters
     ----------
     estimators : list of classifiers, or of (name, classifier) pairs, or None
@@ -175,6 +182,9 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
         Whether machines vote, or their probabilities are averaged.
     weights : array or None
         The say of each machine; None is the same for all.
+    temperature : float
+        Of a soft vote, at most 1000: above 1 its probabilities are nearer to each other, below 1 farther apart; what
+        `predict` says stays the same.
     n_jobs : int or None
         Threads of a fit, -1 for all; None is that of `er.config`. Answers are the same on any number of them.
 
@@ -197,10 +207,15 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
     array([1.])
     """
 
-    _state = state.State(voting=state.text("hard", "soft"), classes_=state.labels("classes"))
+    _state = state.State(
+        voting=state.text("hard", "soft"),
+        temperature=state.optional(state.number(np.finfo(float).tiny, MAX_TEMPERATURE)),  # older files have none
+        classes_=state.labels("classes"),
+    )
 
     _: KW_ONLY
     voting: str = "hard"
+    temperature: float = 1.0
 
     @with_callbacks
     @all_or_nothing
@@ -209,6 +224,8 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
         """Fit the machines."""
         if self.voting not in ("hard", "soft"):
             raise EmpiriskError(f"voting={self.voting!r} is not known; use 'hard' or 'soft'.")
+        if check_number("temperature", self.temperature, 0, MAX_TEMPERATURE, above=True) != 1 and self.voting == "hard":
+            raise EmpiriskError("temperature is one of probabilities; use voting='soft', or leave it at 1.")
         table, target = check_table(self, X, reset=True), check_target(self, y)
         check_consistent_length(table, target)
         mute = [machine for machine in self._machines() if not hasattr(machine, "predict_proba")]
@@ -228,17 +245,25 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
         return (said[:, None] == np.arange(len(self.classes_))).astype(np.float64)
 
     def vote_shares(self, X: Any) -> Array:
-        """The share of the votes for each class, or the mean probabilities."""
+        """The share of the votes for each class, or the mean probabilities, at a temperature of 1."""
         return self._scores(X)
+
+    def _tempered(self, X: Any) -> Array:
+        """The shares at the temperature."""
+        shares = self._scores(X)
+        if self.temperature == 1:
+            return shares
+        powers = (shares / shares.max(axis=1, keepdims=True)) ** (1 / self.temperature)
+        return powers / powers.sum(axis=1, keepdims=True)
 
     @available_if(_is_soft)
     def predict_proba(self, X: Any) -> Array:
-        """The weighted mean of the probabilities."""
-        return untied(self._scores(X))
+        """The weighted mean of the probabilities, at the temperature."""
+        return untied(self._tempered(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the most votes; of two classes with as many the second."""
-        return elected(self._scores(X), self.classes_)
+        return elected(self._tempered(X), self.classes_)
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """How clear the vote for the right class is: its share minus the largest of another, from -1 to 1."""

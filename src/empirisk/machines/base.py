@@ -89,7 +89,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
             raise Unsuitable(f"C={self.C!r} needs features that stay as they are, and {self.features!r} learns.")
         if self._learns_features() and (np.isinf(C) or self.C == "loo"):
             raise Unsuitable(
-                f"C={self.C!r} needs features that stay as they are, and a network learns; use C='cv', or a large C."
+                f"C={self.C!r} needs features that stay as they are, and {self.features!r} learns; use C='cv', or a "
+                "large C."
             )
         intercept = bool(self.fit_intercept)
         shared, problems = {}, []

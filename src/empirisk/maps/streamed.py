@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,14 +25,18 @@ from empirisk.lazy import lazy
 from empirisk.linalg import tiled
 from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.blocks import slices
-from empirisk.linalg.design import Array, DenseDesign, Design
+from empirisk.linalg.design import Array, DenseDesign, Design, design_of
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, parallel_map, single_threaded_blas
 from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.protocols import learns_with_machine
 from empirisk.settings import require, settings
 from empirisk.stop import Stopped, check_stop, stopping
-from empirisk.validation import validate_data
+from empirisk.validation import available_if, validate_data
+
+if TYPE_CHECKING:
+    from empirisk.fits.fit import Fit, SolverRun
+    from empirisk.problem import Problem
 
 Made = TypeVar("Made")
 Late = Callable[[], bool] | None
@@ -284,6 +288,22 @@ def row_blocks(rows: int, width: int) -> list[slice]:
     return slices(rows, step)
 
 
+def _learns_metric(features: Nystrom) -> bool:
+    """Whether the kernel of a map has a metric to learn, which it does for the map."""
+    return hasattr(features.kernel, "learn_before")
+
+
+def _on_map(design: Design, problems: list[Problem]) -> list[Problem]:
+    """The problems on their rows of a design; those of the same rows share one."""
+    shared: dict[int, Design] = {}
+    for problem in problems:
+        if id(problem.design) not in shared:
+            part = design if problem.rows is None else design.rows(problem.rows)
+            shared[id(problem.design)] = part.centred() if problem.intercept and part.shift is None else part
+            shared[id(problem.design)].shared_by = problem.design.shared_by
+    return [replace(problem, design=shared[id(problem.design)]) for problem in problems]
+
+
 WAYS = ("uniform", "kmeans", "leverage")
 ROWS_PER_CENTRE = 32  # enough to place a centre; more rows cost time and move it little
 ROUNDS = 3  # of recursive sampling: scores settle after two
@@ -302,7 +322,8 @@ class Nystrom(StreamedMap):
     Parameters
     ----------
     kernel : str, Kernel or callable
-        The kernel; a name or function as in the slot ``features`` of a machine.
+        The kernel; a name or function as in the slot ``features`` of a machine. A `LearnedKernel` learns its metric
+        with the machine in whose slot the map stands, and the landmarks are chosen after that.
     rank : int
         Number of landmarks m; all rows if there are fewer.
     landmarks : {"uniform", "kmeans", "leverage"} or array
@@ -346,17 +367,53 @@ class Nystrom(StreamedMap):
         """Choose the landmarks and factor their Gram matrix."""
         require_whole(self.rank, "rank", 1)
         self.kernel_ = clone(kernels.find(self.kernel))
-        if learns_with_machine(self.kernel_):
+        if learns_with_machine(self.kernel_) and not _learns_metric(self):
             raise Unsuitable(
                 f"kernel={self.kernel!r} learns with a machine, and only where it is all that features= holds; give "
                 "Nystrom a kernel without weights to learn."
             )
         rows, items = self._items(X, reset=True)
-        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        seed = check_random_state(self.random_state).randint(2**31)
+        self._factor(rows, items, seed)
+        if _learns_metric(self):
+            self._unlearned = rows, seed
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the rows that wait for a machine to learn the metric."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_unlearned"}
+
+    def _factor(self, rows: Any, items: Any, seed: int) -> None:
+        """Choose the landmarks, factor their Gram matrix, and see how well they stand for the rows."""
+        random = np.random.default_rng(seed)
         self.landmarks_ = self._choose(rows, items, random)
         self.projection_ = self._inverse_root(self.basis())
         self.error_ = self._measure(items, random)
-        return self
+
+    @available_if(_learns_metric)
+    def learn_with(self, problems: list[Problem], run: SolverRun) -> tuple[list[Problem], list[Fit]]:
+        """Learn the metric of a `LearnedKernel` with the problems of a machine; they come back on its landmarks.
+
+        Parameters
+        ----------
+        problems : list of Problem
+            What the machine minimises, on the rows given to `fit`.
+        run : SolverRun
+            Solves problems with the solver and within the limits of the machine.
+        """
+        (rows, seed), kernel = self.__dict__.pop("_unlearned"), cast(Any, self.kernel_)
+
+        def mapped() -> list[Problem]:
+            self._factor(rows, self._items(rows)[1], seed)
+            return _on_map(design_of(self.mapped(rows)), problems)
+
+        return kernel.learn_before(rows, problems, run, mapped)
+
+    @property
+    def cut(self) -> str | None:
+        """Why the rounds of a metric were not let finish; None where they were, or none is learned."""
+        return getattr(self.kernel_, "cut", None)
 
     def _inverse_root(self, landmarks: Any) -> Array:
         """P with P P' = K^-1 among the landmarks: by eigenvalues; of many, on a device, a triangular one."""

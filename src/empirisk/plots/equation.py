@@ -18,6 +18,7 @@ from empirisk.evaluation.scored import sorted_classes
 from empirisk.formats import percent
 from empirisk.losses.base import Loss
 from empirisk.plots import style
+from empirisk.protocols import is_map
 
 LABELS = {
     "margin": "margin  t = y f(x)",
@@ -327,7 +328,8 @@ def metric(machine: Any, *, most: int = 20, axes: Axes | None = None) -> Figure:
     Parameters
     ----------
     machine : machine or LearnedKernel
-        Fitted with ``features=er.LearnedKernel(...)``; or what it has learned, its ``features_``.
+        Fitted with ``features=er.LearnedKernel(...)``, or `maps.Nystrom` of one; or what it has learned, its
+        ``features_``.
     most : int
         How many columns to draw.
     axes : matplotlib Axes, optional
@@ -344,7 +346,8 @@ def metric(machine: Any, *, most: int = 20, axes: Axes | None = None) -> Figure:
     >>> er.plots.metric(machine).axes[0].get_yticklabels()[0].get_text()
     'x2'
     """
-    kernel = getattr(machine, "features_", machine)
+    features = getattr(machine, "features_", machine)
+    kernel = getattr(features, "kernel_", features) if is_map(features) else features
     if not hasattr(kernel, "metric_"):
         raise EmpiriskError(f"{machine!r} has learned no metric; fit a machine with features=er.LearnedKernel().")
     known = kernel.metric_

@@ -62,7 +62,8 @@ class LearnedKernel(Kernel):
     feature machine. Of all rounds, the first one included, that with the smallest loss on rows that were not
     learned from is kept: leave-one-out for the squared loss with the l2 penalty, where rows are few, else a fifth
     of the rows. Of more than 8 192 rows so many are drawn for the rounds. The last fit is on all rows, and certified.
-    Columns should be of similar size to begin with: standardise them.
+    Columns should be of similar size to begin with: standardise them. Where all rows are too many for a kernel,
+    ``maps.Nystrom(LearnedKernel())`` learns the metric in the same way and is fitted on landmarks.
 
     Parameters
     ----------
@@ -217,6 +218,30 @@ class LearnedKernel(Kernel):
         run : SolverRun
             How it does so.
         """
+        self._learn_metric(problems, run)
+        return _fitted_on(_behind(self, problems), run)
+
+    def learn_before(
+        self, X: NDArray, problems: list[Problem], run: SolverRun, mapped: Callable[[], list[Problem]]
+    ) -> tuple[list[Problem], list[Fit]]:
+        """Learn the metric for an explicit map that stands for this kernel, and fit the machine on that.
+
+        Parameters
+        ----------
+        X : array
+            The rows.
+        problems : list of Problem
+            What the machine minimises on them.
+        run : SolverRun
+            How it does so.
+        mapped : callable
+            The problems on the map, once the metric is learned.
+        """
+        whole = GramDesign(self, self.prepare(in_double(X)), X)
+        self._learn_metric(_on_design(whole, problems), run)
+        return _fitted_on(mapped(), run)
+
+    def _learn_metric(self, problems: list[Problem], run: SolverRun) -> None:
         if problems[0].penalty.l2 == 0:
             raise Unsuitable(f"features={self!r} has a metric to learn, which needs penalty='l2'.")
         rounds = MetricRounds(self, problems, replace(run, progress=None, deadline=run.deadline.share(LEARNING_SHARE)))
@@ -224,11 +249,6 @@ class LearnedKernel(Kernel):
         self.root_, self.kernel_ = best.root_, best.kernel_
         self.history_, self.n_rounds_ = {"loss": np.array(rounds.losses)}, rounds.chosen
         self.stopped_ = rounds.stopped
-        problems = _behind(self, problems)
-        if requested():  # while the metric was learned: the fit itself has not begun
-            with closing():
-                return problems, replace(run, deadline=run.deadline.share(1.0))(problems)
-        return problems, run(problems)
 
     def with_root(self, root: Array, X: NDArray) -> LearnedKernel:
         """The kernel with another root of the metric, its widths learned from the rows again."""
@@ -340,14 +360,27 @@ def _source(problem: Problem) -> NDArray:
 def _behind(kernel: LearnedKernel, problems: list[Problem]) -> list[Problem]:
     """The problems with their rows behind a kernel; those of the same rows share a design."""
     old = cast(GramDesign, problems[0].design).root
-    root = GramDesign(kernel, kernel.prepare(in_double(old.source)), old.source)
+    return _on_design(GramDesign(kernel, kernel.prepare(in_double(old.source)), old.source), problems)
+
+
+def _on_design(whole: GramDesign, problems: list[Problem]) -> list[Problem]:
+    """The problems on their rows of a design; those that shared one share it again."""
     moved: dict[int, GramDesign] = {}
     for problem in problems:
-        design = cast(GramDesign, problem.design)
+        design = problem.design
         if id(design) not in moved:
-            moved[id(design)] = root if design is old else root.rows(problem.places)
+            every = np.array_equal(problem.places, np.arange(whole.shape[0]))
+            moved[id(design)] = whole if every else cast(GramDesign, whole.rows(problem.places))
             moved[id(design)].shared_by = design.shared_by
     return [replace(problem, design=moved[id(problem.design)]) for problem in problems]
+
+
+def _fitted_on(problems: list[Problem], run: SolverRun) -> tuple[list[Problem], list[Fit]]:
+    """The fits on all rows, which end at once where the user asks for an end already."""
+    if requested():  # while the metric was learned: the fit itself has not begun
+        with closing():
+            return problems, replace(run, deadline=run.deadline.share(1.0))(problems)
+    return problems, run(problems)
 
 
 def _sharing(problems: list[Problem], kept: list[NDArray[np.intp]]) -> list[Problem]:

@@ -304,6 +304,8 @@ def settings_of(machine: Any) -> str:
     if hasattr(machine, "estimators"):
         says = machine.weights or [1] * len(machine.estimators)
         told = [f"{say} x {settings_of(one)}" for say, one in zip(says, machine.estimators, strict=True)]
+        if getattr(machine, "temperature", 1.0) != 1:
+            told.append(f"temperature={_setting(machine.temperature)}")
         return f"{type(machine).__name__}({', '.join(told)})"
     values = {name: value for name, value in machine.get_params(deep=False).items() if name not in PLUMBING}
     if values.get("loss") == getattr(type(machine), "loss", None):  # what the name of the machine says

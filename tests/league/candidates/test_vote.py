@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk.league.candidates import everyone as candidates
-from empirisk.league.candidates.vote import can_vote, greedy_weights, join, votes
+from empirisk.league.candidates.vote import can_vote, greedy_weights, join, temperature, votes
 from empirisk.league.contest.fold import limit, was_cut
 from empirisk.league.records import CandidateResult
 from empirisk.tables.model import settings_of
@@ -68,6 +68,26 @@ def test_the_best_does_not_vote_with_those_that_only_make_it_worse():
     said = [truth + 0.1, truth + 5.0, truth + 9.0]
     assert greedy_weights((said, truth), 0)[1:] == (0, 0)
     assert votes([er.Ridge()] * 3, 0, (said, truth)) == []
+
+
+@pytest.mark.parametrize("true", [0.5, 1.0, 2.0])
+def test_votes_are_calibrated_by_one_temperature(true):
+    """Labels are drawn from probabilities; the answers are these at another temperature, which is found again."""
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(4000, 3)) * 1.5
+    real = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    truth = (real.cumsum(axis=1) < random.random((4000, 1))).sum(axis=1)
+    said = real**true / (real**true).sum(axis=1, keepdims=True)
+    found = temperature(([said], truth), (1,))
+    assert found == pytest.approx(true, rel=0.1)
+    assert (found == 1.0) == (true == 1.0)
+    assert temperature(([said[:8]], truth[:8]), (1,)) == 1.0  # so few answers do not decide
+    noisy = [one / one.sum(axis=1, keepdims=True) for one in said * random.uniform(0.7, 1.3, (2, 4000, 3))]
+    machines = [er.LogisticRegression(), er.ForestClassifier(5)]
+    [vote] = votes(machines, 3, (noisy, truth))
+    assert vote.temperature == temperature((noisy, truth), vote.weights)
+    assert votes(machines, 3)[0].temperature == 1.0  # nothing is known of what they say
+    assert ("temperature=" in settings_of(vote)) == (vote.temperature != 1)
 
 
 def test_classes_need_probabilities():

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 from sklearn.frozen import FrozenEstimator
 
 import empirisk as er
@@ -16,6 +18,8 @@ WEIGHTS = ((1, 1), (2, 1), (1, 1, 1))
 #: Where it is known, steps of one each that the weights are made of, and the share of the loss that a step gains at the
 #: least: more steps, and smaller gains, fit noise.
 STEPS, LEAST_GAIN = 16, 1e-4
+#: How far the temperature of probabilities goes from one, either way.
+MAX_TEMPERATURE = 3.0
 #: Probabilities are at least so large where their logarithm is taken: one mistake does not decide alone.
 LEAST_PROBABILITY = 1e-6
 
@@ -31,7 +35,8 @@ def can_vote(machine: Any, classes: int) -> bool:
 def votes(machines: Sequence[Any], classes: int, answers: Answers | None = None) -> list[Any]:
     """Votes of some of the machines, unfitted: by fixed weights, or by those with little loss of the answers.
 
-    There is none where the best is better alone.
+    There is none where the best is better alone. Probabilities are calibrated by one temperature where answers are
+    known.
 
     >>> [len(vote.estimators) for vote in votes([er.Ridge(), er.TreeRegressor()], 0)]
     [2, 2]
@@ -43,7 +48,10 @@ def votes(machines: Sequence[Any], classes: int, answers: Answers | None = None)
         for weights in known
         if len(weights) <= len(machines)
     ]
-    return [vote(chosen, weights=weights) for chosen, weights in voting if len(chosen) > 1]
+    found = [vote(chosen, weights=weights) for chosen, weights in voting if len(chosen) > 1]
+    if classes and answers is not None:
+        found = [one.set_params(temperature=temperature(answers, known[0])) for one in found]
+    return found
 
 
 def greedy_weights(answers: Answers, classes: int) -> tuple[int, ...]:
@@ -74,6 +82,29 @@ def greedy_weights(answers: Answers, classes: int) -> tuple[int, ...]:
         if losses[chosen] < (1 - LEAST_GAIN) * best:
             best, found = losses[chosen], counts.tolist()
     return tuple(count // gcd(*found) for count in found)
+
+
+def temperature(answers: Answers, weights: Sequence[int]) -> float:
+    """The temperature at which the weighted mean of probabilities has the least loss; 1 where that is no clear gain.
+
+    The loss, minus the mean logarithm of the probability of the true class, is convex in 1 / temperature. It counts as
+    a gain only beyond two standard errors, so that few answers do not decide.
+
+    >>> said = np.array([[0.6, 0.4], [0.4, 0.6]] * 50)  # always right, and far from sure
+    >>> temperature(([said], np.array([0, 1] * 50)), (1,)) < 0.4
+    True
+    """
+    mean = np.average(np.asarray(answers[0], dtype=np.float64), axis=0, weights=weights)
+    logs, truth = np.log(np.maximum(mean, LEAST_PROBABILITY)), answers[1]
+
+    def losses(sharpness: float) -> NDArray:
+        scores = sharpness * logs
+        return logsumexp(scores, axis=1) - scores[np.arange(len(truth)), truth]
+
+    found = minimize_scalar(lambda s: losses(s).mean(), bounds=(1 / MAX_TEMPERATURE, MAX_TEMPERATURE), method="bounded")
+    gains = losses(1.0) - losses(found.x)
+    clear = gains.mean() > 2 * gains.std() / np.sqrt(len(gains))
+    return round(1 / float(found.x), 3) if clear else 1.0
 
 
 def members(machine: Any) -> list[Any]:
