@@ -18,6 +18,7 @@ import pytest
 import empirisk as er
 from tests.public import EXPORTS
 from tools import links, pages, reference
+from tools.mathml import mathml
 
 ROOT = Path(__file__).parents[1]
 DOCS, LESSONS = ROOT / "docs", sorted((ROOT / "examples" / "course").glob("plot_*.py"))
@@ -290,9 +291,6 @@ def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):
 
 
 def test_formulas_have_primes_on_the_line_and_room_behind_functions():
-    pytest.importorskip("latex2mathml", reason="comes with the extra docs")
-    from tools.mathml import mathml
-
     assert "msup" not in mathml("X'X w")
     assert "<msub><mi>x</mi><mi>i</mi></msub><mo" in mathml("x_i'w")
     assert mathml(r"\sin x + \ln(2)").count("mspace") == 1
