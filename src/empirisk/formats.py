@@ -17,6 +17,7 @@ METRIC_NAMES = {
     "mae": "mean absolute error",
     "mape": "mean absolute percentage error",
     "r2": "R² (share of the variance explained)",
+    "d2": "D² (share of the loss of the best constant explained)",
     "average_precision_macro": "mean average precision of the classes",
     "f1": "F1 (mean of precision and recall)",
     "f1_macro": "F1, mean over classes",
@@ -49,11 +50,11 @@ def number(value: float, digits: int = 3) -> str:
 def percent(share: float, places: int | None = None) -> str:
     """A share in per cent, to so many decimal places; without them to three digits.
 
-    >>> percent(0.3284), percent(1.0, 1), percent(0.05), percent(1e-9)
-    ('32.8 %', '100.0 %', '5 %', 'less than 0.0001 %')
+    >>> percent(0.3284), percent(1.0, 1), percent(0.05), percent(1e-9), percent(-1e-17, 0)
+    ('32.8 %', '100.0 %', '5 %', 'less than 0.0001 %', '0 %')
     """
     if places is not None:
-        return f"{100 * share:.{places}f} %"
+        return f"{round(100 * share, places) + 0.0:.{places}f} %"  # no minus before a zero
     return "less than 0.0001 %" if 0 < share < 1e-6 else f"{100 * share:.3g} %"
 
 
@@ -83,10 +84,11 @@ def shown(value: Any, letters: int = 100) -> str:
 def metric_name(name: str) -> str:
     """The name of a score in words.
 
-    >>> metric_name("balanced_accuracy"), metric_name("neg_log_loss")
-    ('balanced accuracy', 'negative log loss')
+    >>> metric_name("balanced_accuracy"), metric_name("neg_log_loss"), metric_name("mean_poisson")
+    ('balanced accuracy', 'negative log loss', 'mean poisson loss')
     """
-    return METRIC_NAMES.get(name, name.replace("neg_", "negative ").replace("_", " "))
+    of_loss = name.startswith("mean_") and not name.endswith(("error", "deviance", "loss"))
+    return METRIC_NAMES.get(name, name.replace("neg_", "negative ").replace("_", " ") + " loss" * of_loss)
 
 
 def printable(text: str, lines: bool = False) -> str:

@@ -111,6 +111,20 @@ def test_the_threshold_does_not_look_at_the_truth(faults):
         assert rare_threshold(faults.plan, np.tile([1 - equal, equal], (len(shares), 1))) is None
 
 
+@pytest.mark.filterwarnings("error:No positive class")
+def test_columns_that_find_nine_rows_of_many_are_told():
+    """Of 2 000 rows drawn at random, most likely none is one of them, and no column would matter."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(30_000, 2))
+    hit = np.zeros(30_000, bool)
+    hit[np.argsort(-x[:, 0])[:12]] = True
+    found = er.learn(pl.DataFrame({"a": x[:, 0], "b": x[:, 1], "hit": hit}), "hit", machines=["logistic"])
+    assert found.test.truth.sum() < 4
+    falls = {name: fall for name, fall, _ in found.importances}
+    assert falls["a"] > 0.5
+    assert abs(falls["b"]) < 0.1
+
+
 def test_nine_rows_of_a_hundred_thousand_do_not_choose_the_metric():
     y = np.array(["a", "b", "c"] * 33_333 + ["odd"] * 9)
     assert rare_class(y) is None
@@ -134,7 +148,7 @@ def test_a_run_in_which_nothing_learned_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr("empirisk.league.result.Learned.nothing_learned", property(lambda self: True))
     run = CliRunner().invoke(app, ["learn", "iris", "--machines", "centroid"])
     assert run.exit_code == NOTHING_LEARNED
-    assert "No machine had the time to learn: the model says one species for every row" in run.output
+    assert "No machine had the time to learn: the model says the same species for every row" in run.output
 
 
 def test_what_learned_is_what_played():
@@ -254,6 +268,17 @@ def test_trees_sit_out_where_no_word_is_met_twice():
 
 
 ROWS = b"day,shop,amount\n1,a,3\n2,b,4\n3,b,4\n"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        b"name;x;y\na;0,5;0,25\nb;1,5;3,25\nc;2,5;6,25\n",
+        b"name;x;y;z\n\na;0,5;0,25;1,5\nb;1,5;3,25;2,5\nc;2,5;6,25;3,5\n",
+    ],
+)
+def test_a_header_above_numbers_with_decimal_commas_is_no_title(table):
+    assert without_title(table) == table
 
 
 @pytest.mark.parametrize("title", [b"Sales of May, all shops\n\n", b"Sales of May,,\n", b"Sales,,\nof May,,\n,,\n"])

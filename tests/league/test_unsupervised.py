@@ -45,6 +45,27 @@ def test_what_is_found(table):
     assert "101 rows in" in found.summary()
 
 
+def test_what_was_left_out_or_is_in_doubt_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = np.random.default_rng(1), 300
+    weight = [f"{value:.2f}" for value in np.repeat([10.0, 50.0], rows // 2) + draw.normal(size=rows)]
+    weight[3] = weight[200] = "ERR"
+    table = {"id": np.arange(rows) + 700, "weight": weight, "shop": ["north", "south"] * (rows // 2)}
+    table["temperature"] = np.where(draw.random(rows) < 0.05, -999.0, draw.normal(20, 2, rows))
+    table["entered"] = np.datetime64("2024-01-01") + np.arange(rows)
+    pl.DataFrame(table).write_csv("shops.csv")
+    run = CliRunner().invoke(app, ["learn", "shops.csv", "--no-target", "--missing", "-999"])
+    assert "weight': 2 cells such as 'ERR'" in run.output
+    assert "'id' (identifier" in run.output
+    assert "'entered': rows are not alike, or strange, for their dates" in run.output
+    assert "cells such as" in (tmp_path / "shops.report.html").read_text()
+    assert any("holds -999" in told for told in describe("shops.csv").warnings)
+    # Of two shops one share is told: the other follows.
+    words = [word for cluster in describe("shops.csv", missing=["-999"]).clusters for word in cluster.words]
+    assert any("shop=" in word for word in words)
+    assert not any(word.startswith("shop=") and ": 0 %" in word for word in words)
+
+
 def test_columns_that_do_not_set_a_cluster_apart_are_not_told_of_it():
     draw = np.random.default_rng(5)
     side = np.repeat([-10.0, 10.0], 100)

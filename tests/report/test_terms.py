@@ -37,18 +37,18 @@ def test_the_terms_add_up_to_the_prediction():
 
 def test_words_say_what_a_weight_does():
     terms = terms_of(model(er.Ridge(C=1.0), "y"))
-    words = {name: in_words(terms, k, None, odds=False) for k, name in enumerate(terms.names)}
+    words = {name: in_words(terms, k, "y", None, odds=False) for k, name in enumerate(terms.names)}
     assert words["age"].startswith("11.2 more: ")  # a standard deviation
-    assert words["age"].endswith(" more")
+    assert words["age"].endswith(" more y")
     assert words["town=Bonn"].startswith("where it holds: ")
-    assert words["note: good"] in ("speaks for more", "speaks for less")
+    assert words["note: good"] in ("speaks for more y", "speaks for less y")
 
 
 def test_odds_are_multiplied():
     terms = terms_of(model(er.LogisticRegression(C=1.0), "kind"))
     k = terms.names.index("age")
-    assert in_words(terms, k, "b", odds=True) == f"11.2 more: odds of b times {np.exp(terms.weights[0, k]):.3g}"
-    assert in_words(terms, terms.names.index("note: good"), "b", odds=True).startswith("speaks ")
+    assert in_words(terms, k, "kind", "b", odds=True) == f"11.2 more: odds of b times {np.exp(terms.weights[0, k]):.3g}"
+    assert in_words(terms, terms.names.index("note: good"), "kind", "b", odds=True).startswith("speaks ")
 
 
 def test_a_calibrated_machine_is_seen_through():

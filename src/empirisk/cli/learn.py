@@ -99,6 +99,7 @@ def command(
         holding(typed, context.obj.command),
     ):
         if no_target:
+            screen.doing(f"reading {table}")
             found: Any = describe(**{name: given[name] for name in signature(describe).parameters})
         else:
             options = {option.name: given[option.name] for option in fields(Request) if option.name in given}
@@ -133,6 +134,8 @@ def text(*parts: str | tuple[str, str], **options: Any) -> Text:
 
 def _tell(console: Console, found: Described) -> dict[str, Any]:
     """Print the clusters of a table without a target, and return the result as a dictionary for JSON."""
+    for warning in found.warnings:
+        console.print(text((f"! {warning}", "yellow")))
     console.print(text((found.name, "bold"), f": {found.summary()}"))
     for cluster in found.clusters:
         apart = "; ".join(cluster.words)
@@ -145,6 +148,7 @@ def _tell(console: Console, found: Described) -> dict[str, Any]:
         "clusters": [cluster._asdict() | {"apart": dict(cluster.apart)} for cluster in found.clusters],
         "directions": [{"share": each.share, "made_of": dict(each.made_of)} for each in found.directions],
         "strange": [{"row": row + 1, "likelier": share} for row, share in found.strange],
+        "warnings": found.warnings,
         "seconds": found.seconds,
     }
 
@@ -211,7 +215,7 @@ class Screen(Listener):
     def deciding(self, metric: Any) -> None:
         """Choose the name under which the score is shown, and print the head of the table where it is not live."""
         words = metric_name(metric.name)
-        self._metric = words if len(words) <= MAX_NAME_LETTERS else metric.name
+        self._metric = words if len(words) <= max(MAX_NAME_LETTERS, len(metric.name)) else metric.name
         if self._live is None:
             self._console.print(text(self._line(self._head)))
 

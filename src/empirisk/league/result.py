@@ -347,7 +347,8 @@ class Learned:
         if self.nothing_learned:
             return coded(
                 "ER033",
-                f"No machine had the time to learn: the model says one {self.target} for every row; give more time.",
+                f"No machine had the time to learn: the model says the same {self.target} for every row; "
+                "give more time.",
             )
         leaks = self.leaks
         if leaks:

@@ -23,6 +23,8 @@ from empirisk.formats import number, percent
 from empirisk.league.origin import Origin
 from empirisk.league.outputs import file_paths, write
 from empirisk.league.request import Request
+from empirisk.league.rows.split import remarks
+from empirisk.messages import coded
 from empirisk.projections.pca import PCA
 from empirisk.settings import config
 from empirisk.stop import CUT, Deadline, Ending, InterruptCounter, Stopped, listening_to
@@ -87,6 +89,8 @@ class Described:
         What it takes to make the result again.
     hurried : bool
         Whether the time, or Ctrl-C, ended the search before all was tried.
+    warnings : list of str
+        What deserves a second look.
     """
 
     name: str
@@ -101,6 +105,7 @@ class Described:
     seconds: float
     origin: Origin
     hurried: bool
+    warnings: list[str]
 
     @property
     def _used(self) -> list[str]:
@@ -177,6 +182,9 @@ def describe(
     schema = tables.understand(frame, without=list(drop), types=types, missing=request.missing)
     # Rows that were entered first or last are not alike, or strange, for that.
     undated = tables.Schema(tuple(column for column in schema.columns if column.type.drawn != "dates"))
+    dates = [repr(column.name) for column in schema.used if column.type.drawn == "dates"] if undated.used else []
+    said = [("ER022", f"{listed(dates)}: rows are not alike, or strange, for their dates, which are left out.")]
+    said = [*(said if dates else []), *remarks(schema.features(frame), schema)]
     schema = undated if undated.used else schema
     if frame.height < MIN_ROWS:
         raise TooFewRows(f"The table has {frame.height} rows; at least {MIN_ROWS} are needed.")
@@ -209,6 +217,7 @@ def describe(
         origin=Origin.of("describe", request),
         seconds=perf_counter() - begin,
         hurried=hurried,
+        warnings=[coded(code, told) for code, told in said],
     )
     if files is not None:
         from empirisk.report.unsupervised import page  # what draws takes a while to import
@@ -272,7 +281,13 @@ def _told(X: Array, labels: NDArray, names: Sequence[str], encoder: tables.Table
     for label in np.unique(labels):
         inside = X[labels == label]
         gaps = np.where(spread > 0, (inside.mean(axis=0) - middle) / np.where(spread > 0, spread, 1.0), 0.0)
-        apart = _largest(gaps, names)
+        # Of the words of a column, that which is most frequent for the cluster, or else most rare: the others follow.
+        of_column: dict[str, int] = {}
+        for place in sorted(range(len(names)), key=lambda k: (-round(abs(float(gaps[k])), 6), gaps[k] < 0)):
+            column = encoder.schema.used[int(encoder.sources_[place])]
+            of_column.setdefault(column.name if column.type.drawn == "levels" else f"{column.name} {place}", place)
+        told = list(of_column.values())
+        apart = _largest(gaps[told], [names[place] for place in told])
         apart = [one for one in apart if abs(one[1]) >= MIN_GAP] or apart[:1]
         words = [_in_units(names.index(name), inside.mean(axis=0), middle, encoder) for name, _ in apart]
         clusters.append(Cluster(int(label), len(inside), len(inside) / len(X), apart, words))

@@ -47,7 +47,8 @@ def importances(learned: Any) -> Table:
         for name, fall, spread in learned.importances[:LISTED]
     ]
     more = f", {LISTED} of {len(learned.importances)} columns" if len(learned.importances) > LISTED else ""
-    caption = f"How much the {metric_name(learned.metric)} suffers when a column is shuffled{more}"
+    unit = f", in units of {learned.target}" if learned.metric in ("rmse", "mae") else ""
+    caption = f"How much the {metric_name(learned.metric)} suffers when a column is shuffled{unit}{more}"
     return Table(caption, ["Column", "Worse by", "give or take"], rows, extra=[2])
 
 
@@ -139,11 +140,15 @@ def _one_output(learned: Any, terms: Terms) -> Table:
     for k in places:
         weight = float(terms.weights[0, k])
         rows.append(
-            [terms.names[k], Cell(f"{weight:+.3g}", weight, bar=weight / top), in_words(terms, k, positive, odds)]
+            [
+                terms.names[k],
+                Cell(f"{weight:+.3g}", weight, bar=weight / top),
+                in_words(terms, k, learned.target, positive, odds),
+            ]
         )
     used = int(np.count_nonzero(terms.weights))
     more = f", the {MOST_WEIGHTS} largest of {used:,}" if used > MOST_WEIGHTS else ""
-    what = "predicts" if positive is None else f"says {positive}"
+    what = f"predicts {learned.target}" if positive is None else f"says {positive}"
     caption = f"How it {what}: a weighted sum of the columns{more}; it starts at {number(float(terms.constant[0]))}"
     return Table(caption, ["Column", "Weight", "In words"], rows)
 

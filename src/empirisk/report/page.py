@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from empirisk.formats import metric_name, number
+from empirisk.formats import count, metric_name, number
 from empirisk.report import data, machine, verdict
 from empirisk.report.page_blocks import Code, Paragraph, Section, Table, render
 from empirisk.report.words import code
@@ -65,7 +65,7 @@ def use(origin: Any, seconds: float, model_file: str, what: str = "") -> Section
         ["Source", origin.source],
         ["Command", origin.command],
         ["Seed", str(origin.seed)],
-        ["Begun", f"{origin.moment:%-d %B %Y, %H:%M} UTC, {seconds:.0f} seconds"],
+        ["Begun", f"{origin.moment:%-d %B %Y, %H:%M} UTC, {count(round(seconds), 'second')}"],
         ["Versions", ", ".join(f"{name} {version}" for name, version in origin.versions.items())],
     ]
     made = Table("How it was made", [], rows)

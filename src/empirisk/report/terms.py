@@ -70,14 +70,16 @@ def equation(model: Any) -> str:
     return f"f = {terms.constant[0]:.4g} {' '.join(shown)}{rest}; numbers are centred and scaled"
 
 
-def in_words(terms: Terms, place: int, positive: str | None, odds: bool) -> str:
-    """What one weight does to a number, or to the second of two classes; ``odds`` where it adds to log odds."""
+def in_words(terms: Terms, place: int, target: str, positive: str | None, odds: bool) -> str:
+    """What one weight does to the target, or to the second of two classes; ``odds`` where it adds to log odds."""
     weight, scale = float(terms.weights[0, place]), float(terms.scales[place])
     if np.isnan(scale):
-        return f"speaks for {'more' if weight > 0 else 'less'}" if positive is None else _side(weight, positive)
+        return (
+            f"speaks for {'more' if weight > 0 else 'less'} {target}" if positive is None else _side(weight, positive)
+        )
     more = "where it holds" if scale == 1 else f"{number(scale)} more"
     if positive is None:
-        return f"{more}: {number(abs(weight))} {'more' if weight > 0 else 'less'}"
+        return f"{more}: {number(abs(weight))} {'more' if weight > 0 else 'less'} {target}"
     if odds:
         return f"{more}: odds of {positive} times {number(float(np.exp(np.clip(weight, -50, 50))))}"
     return f"{more}: {_side(weight, positive)}"

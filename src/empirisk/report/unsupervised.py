@@ -24,6 +24,7 @@ def page(described: Any, model_file: str = "table.model") -> str:
         byline=byline(described.origin),
         summary=described.summary(),
         cards=[],
+        warnings=described.warnings,
     )
 
 

@@ -42,7 +42,7 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
                         "200": _reply("The answer, or a list of them", {"oneOf": [answer, _list(answer)]}),
                         "400": _reply("The body is not JSON", _ERROR),
                         "413": _reply("The body is too large", _ERROR),
-                        "422": _reply("A field is missing or wrong", _ERROR),
+                        "422": _reply("A field is wrong, or all are missing", _ERROR),
                     },
                 }
             },

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from empirisk import tables
 from empirisk.errors import EmpiriskError, OneClass, TooFewRows, listed, option
 from empirisk.evaluation.splits import make_splits
-from empirisk.formats import number
+from empirisk.formats import percent
 from empirisk.kernels.strings import Spelled
 from empirisk.lazy import lazy
 from empirisk.league.request import Request
@@ -276,8 +276,9 @@ def _with_history(found: Plan, history: History) -> Plan:
     kinds = dict.fromkeys(history.earlier, "number") | dict.fromkeys(history.calendar, "category")
     kept = [column for column in found.schema.columns if column.name not in (history.time.name, *made.columns)]
     season = f" It repeats after {history.season} moments." if history.season > 1 else ""
+    earlier = listed(list(map(repr, history.names)))
     told = (
-        f"{found.target.name!r} is learned from what is known before the time of each row: {listed(history.names)}; "
+        f"{found.target.name!r} is learned from what is known before the time of each row: {earlier}; "
         f"the first {history.reach} moments serve for that alone.{season} The test predicts every row from those "
         "before it."
     )
@@ -473,19 +474,10 @@ def _warn_about_columns(found: Plan) -> Iterator[tuple[str, str]]:
     for name, reason in found.leaks.items():
         out = option("drop", [name])
         yield "ER021", f"Column {name!r} may give the target away: {reason}; leave it out with {out} if so."
-    unused = [column for column in found.schema.columns if not column.used]
-    if unused:
-        are = "columns are" if len(unused) > 1 else "column is"
-        reasons: dict[str, list[str]] = {}
-        for column in unused:
-            reasons.setdefault(f"{column.kind}: {column.type.why_not(column)}", []).append(repr(column.name))
-        told = "; ".join(f"{listed(names)} ({reason})" for reason, names in reasons.items())
-        yield "ER022", f"{len(unused)} {are} not learned from: {told}."
     if found.target.question:
         yield "ER025", found.target.question
-    for column in (found.target.column, *found.schema.used):
-        yield from (("ER030", remark) for remark in column.remarks())
-    yield from (("ER030", question) for question in stand_ins(found.frame, found.schema))
+    yield from (("ER030", remark) for remark in found.target.column.remarks())
+    yield from remarks(found.frame, found.schema)
     in_time = [] if found.in_order else [name for name in found.schema.of_kind("date") if _rises(found.frame[name])]
     if in_time:
         yield (
@@ -505,7 +497,7 @@ def _warn_about_columns(found: Plan) -> Iterator[tuple[str, str]]:
         share = float(np.mean(found.y[found.train] == rare))
         yield (
             "ER026",
-            f"Class {str(rare)!r} has {number(100 * share, 2)}% of the rows: accuracy would hide it, and average "
+            f"Class {str(rare)!r} has {percent(share)} of the rows: accuracy would hide it, and average "
             f"precision decides unless you say otherwise; {option('balance')} lets all classes count alike.",
         )
     if found.twins:
@@ -513,6 +505,20 @@ def _warn_about_columns(found: Plan) -> Iterator[tuple[str, str]]:
         yield "ER027", f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
     if len(found.test) < FEW_TEST_ROWS:
         yield "ER028", f"The test part has {len(found.test)} rows only: its scores are uncertain."
+
+
+def remarks(frame: pl.DataFrame, schema: tables.Schema) -> Iterator[tuple[str, str]]:
+    """Columns of a table, as `Schema.features` makes it, that are not learned from, and values of others in doubt."""
+    unused = [column for column in schema.columns if not column.used]
+    if unused:
+        are = "columns are" if len(unused) > 1 else "column is"
+        reasons: dict[str, list[str]] = {}
+        for column in unused:
+            reasons.setdefault(f"{column.kind}: {column.type.why_not(column)}", []).append(repr(column.name))
+        told = "; ".join(f"{listed(names)} ({reason})" for reason, names in reasons.items())
+        yield "ER022", f"{len(unused)} {are} not learned from: {told}."
+    yield from (("ER030", remark) for column in schema.used for remark in column.remarks())
+    yield from (("ER030", question) for question in stand_ins(frame, schema))
 
 
 def _ordered(series: pl.Series, rule: str) -> pl.Series:

@@ -68,7 +68,7 @@ class Boolean(Ordered):
         return None
 
     def example(self, column: "Column", words: list[str]) -> Any:
-        return True
+        return self.level_name(True)
 
     def input(self, words: list[str]) -> Input:
         return Input("select", ("yes", "no"))

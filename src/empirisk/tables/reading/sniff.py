@@ -68,18 +68,23 @@ def without_title(data: bytes) -> bytes:
         below = [line for line in lines[title:] if line.strip()][:LOOKED_AT]
         for delimiter in map(str.encode, DELIMITERS) if len(below) >= MIN_LINES and lines[title].strip() else []:
             counts = [line.count(delimiter) for line in below]
-            if counts[0] >= 2 and len(set(counts)) == 1 and _is_title(lines[:title], lines[title], delimiter):
+            if counts[0] >= 2 and len(set(counts)) == 1 and _is_title(lines[:title], below, delimiter):
                 return data[sum(len(line) + 1 for line in lines[:title]) :]
     return data
 
 
-def _is_title(above: list[bytes], header: bytes, delimiter: bytes) -> bool:
+def _is_title(above: list[bytes], below: list[bytes], delimiter: bytes) -> bool:
     """Whether lines are no part of the table below: they lack its delimiter, or fill one cell above a row of names.
 
-    Where an empty line sets them off they may fill more of them, but not all.
+    Where an empty line sets them off they may fill more of them, but not all. Lines that another delimiter cuts as it
+    cuts those below are its header, above numbers with a decimal comma.
     """
+    header = below[0]
     if not any(delimiter in line for line in above):
-        return True
+        whole = [line for line in above if line.strip()] + below
+        return not any(
+            other in header and len({line.count(other) for line in whole}) == 1 for other in map(str.encode, DELIMITERS)
+        )
     names = [cell.strip() for cell in header.split(delimiter)]
     filled = [sum(bool(cell.strip()) for cell in line.split(delimiter)) for line in above]
     most = 1 if filled[-1] else len(names) - 1
