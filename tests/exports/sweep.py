@@ -245,8 +245,9 @@ def steady(machine, X, said, random):
         squares = machine.kneighbors(X, machine.n_neighbors + 1)[0] ** 2
         kept &= squares[:, -1] - squares[:, -2] > TIE * squares[:, -1]
     if hasattr(machine, "predict_proba"):  # the last bit of exp decides between two classes that all but tie
-        second, first = np.sort(np.asarray(machine.predict_proba(X)), axis=1)[:, -2:].T
-        kept &= (first == second) | (first - second > TIE)
+        shares = np.sort(np.asarray(machine.predict_proba(X)), axis=1)
+        lead = shares[:, -1] - shares[:, -2] if shares.shape[1] > 1 else np.ones(rows)
+        kept &= (lead == 0) | (lead > TIE)
     if not kept.any():
         raise EmpiriskError("The rounding of the rows decides on all answers.")
     return kept
