@@ -59,6 +59,7 @@ html_show_search_summary = False  # a page that is opened from a file may not re
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_favicon = "../src/empirisk/studio/static/icon.svg"
+html_context = {"default_mode": "auto"}  # light or dark as the reader's machine is; without it the theme logs an error
 html_theme_options = {
     "show_nav_level": 1,
     "header_links_before_dropdown": 6,
@@ -68,7 +69,9 @@ html_theme_options = {
     "footer_end": [],
 }
 # Beside lessons and views there is room for lines of code; their list is one click away.
-html_sidebars = {"index": [], "course/plot_*": [], "gallery/*/plot_*": []}
+#: Pages that stand alone have no list either.
+ALONE = ("index", "glossary", "tested", "contributing", "course/plot_*", "gallery/*/plot_*")
+html_sidebars = {page: [] for page in ALONE}
 
 
 reference.write(Path(__file__).parent)  # autosummary lists the files that it reads before any event

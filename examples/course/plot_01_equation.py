@@ -93,7 +93,7 @@ print(f"the store is right on {recall:.0%} of its own rows and on {use:.0%} of n
 
 
 def circle(columns, random):
-    """A circle with a random centre and radius: positive inside."""
+    """A circle with a random centre and radius: positive outside, as the class "outside" comes second."""
     centre, radius = random.uniform(size=columns), random.uniform()
     return lambda points: ((points - centre) ** 2).sum(axis=1) - radius**2
 

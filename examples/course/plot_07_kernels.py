@@ -105,8 +105,8 @@ assert not er.kernels.check(lambda x, z: x @ np.array([[1.0, 1.0], [0.0, 1.0]]) 
 # Kernels of a distance
 # ---------------------
 # The *Gaussian* :math:`e^{-\|x - z\|^2 / (2 \text{width}^2)}` and the *Laplacian* :math:`e^{-\|x - z\| /
-# \text{width}}` say how far similarity reaches. (Others write the Gaussian with :math:`\gamma`, :math:`h^2` or
-# :math:`\sigma` in the place of :math:`2\,\text{width}^2`: ``Gaussian.from_gamma`` converts.) Functions made of
+# \text{width}}` say how far similarity reaches. (Others write :math:`\sigma` or :math:`h^2` for
+# :math:`2\,\text{width}^2`, or :math:`\gamma` for one over it: ``Gaussian.from_gamma`` converts.) Functions made of
 # Gaussians are smooth, those of Laplacians have corners.
 assert np.isclose(er.kernels.Gaussian(0.5)([[0.0]], [[1.0]]), np.exp(-2)).all()
 assert np.isclose(er.kernels.Laplacian(0.5)([[0.0, 0.0]], [[1.0, 1.0]]), np.exp(-4)).all()  # 1-norm

@@ -101,6 +101,11 @@ def test_training_tickets_and_widths(xor):
     kept, scores = np.array([1.0, 0.5, 0.25]), np.array([0.9, 0.9, 0.7])
     figure = er.plots.tickets(er.nets.Tickets(kept, scores, []))
     assert title(figure.axes[0]) == "Best with 0.5 of the weights: 0.9"
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "0.5", "0.25"]
+    assert_readable(figure)
+    many = er.nets.Tickets(0.8 ** np.arange(20), np.linspace(0.9, 0.7, 20), [])
+    figure = er.plots.tickets(many)
+    assert title(figure.axes[0]) == "Best with all weights: 0.9"
     assert_readable(figure)
     curve = er.nets.WidthCurve(np.array([1, 10, 100]), np.array([0.5, 0.0, 0.0]), np.array([1.0, 5.0, 1.0]))
     figure = er.plots.widths(curve)

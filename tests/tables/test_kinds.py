@@ -52,6 +52,7 @@ def test_json_is_read_as_the_table_is(kind):
     assert frame.equals(schema.features({"x": TEXTS[kind]}))
 
 
+@pytest.mark.row("F7")
 @pytest.mark.parametrize("kind", USED)
 @pytest.mark.parametrize("codes", [False, True])
 def test_numbers_have_names_and_sources(kind, codes):

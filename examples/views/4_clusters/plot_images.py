@@ -5,16 +5,15 @@ Directions and atoms as images
 Weights, directions, singular vectors, atoms and codes, whole or as positive and negative part.
 """
 
-import numpy as np
+from sklearn.datasets import load_digits
 
 import empirisk as er
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(200, 4))
-y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=200) > 1, "yes", "no")
-er.plots.images(er.PCA(4).fit(X), shape=(2, 2), parts=True)
+digits = load_digits().data
+er.plots.images(er.PCA(6).fit(digits), shape=(8, 8), parts=True)
 
 # %%
 # Atoms of a dictionary.
 
-er.plots.images(er.Dictionary(6, coding="omp", nonzeros=2, random_state=0).fit(X), shape=(2, 2))
+atoms = er.Dictionary(12, coding="omp", nonzeros=3, random_state=0, tol=0.02).fit(digits[:300])
+er.plots.images(atoms, shape=(8, 8))

@@ -2,12 +2,15 @@
 Widths
 ======
 
-Errors against the number of units: the peak, and the second descent.
+Errors against the number of units: the peak where they are as many as the rows, and the second descent.
 """
 
 import numpy as np
 
 import empirisk as er
 
-counts = np.array([1, 3, 10, 30, 100])
-er.plots.widths(er.nets.WidthCurve(counts, np.array([0.5, 0.3, 0.0, 0.0, 0.0]), np.array([1.0, 1.5, 5.0, 2.0, 1.0])))
+rng = np.random.default_rng(0)
+signs = rng.choice([-1.0, 1.0], size=(620, 2))
+X, y = signs + 0.7 * rng.normal(size=(620, 2)), signs.prod(axis=1)
+units = [5, 10, 20, 40, 80, 120, 160, 240, 500, 1000]
+er.plots.widths(er.nets.double_descent(X[:120], y[:120], X[120:], y[120:], units, repeats=3))

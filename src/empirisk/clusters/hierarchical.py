@@ -47,9 +47,13 @@ SMALLEST = 256  # clusters below which the matrix is not made smaller any more
 class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, Estimator):
     """Hierarchical clustering: from single rows on, the two nearest clusters are merged until all are one.
 
-    How near two clusters are is decided by the rows of both: the smallest distance of a pair ("single"), the largest
-    ("complete"), the mean ("average"), or the rise of the squared distances to the means ("ward"). Distances are
-    |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel.
+    How near two clusters A and B are is decided by the rows of both: the smallest distance of a pair ("single"), the
+    largest ("complete"), the mean ("average"), or the rise of the squared distances to the means ("ward"),
+
+        min |phi(x) - phi(z)|,   max |phi(x) - phi(z)|,   mean |phi(x) - phi(z)|    over x in A and z in B,
+        sqrt(2 a b / (a + b)) |m_A - m_B|    with the weights a and b of the clusters, and m their means.
+
+    Distances are Euclidean, after a map phi, or through a kernel.
 
     Parameters
     ----------

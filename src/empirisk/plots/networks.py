@@ -254,8 +254,12 @@ def tickets(found: Tickets, *, axes: Axes | None = None) -> Figure:
     _line(axes, found.kept, found.scores, 0)
     axes.set_xscale("log")
     axes.invert_xaxis()
+    told = found.kept[:: 1 + len(found.kept) // 8]  # more labels than eight would touch
+    axes.set_xticks(told, [f"{share:.3g}" for share in told])
+    axes.minorticks_off()
     best = int(np.flatnonzero(found.scores == np.max(found.scores))[-1])  # of equal scores the smallest network
-    title = f"Best with {found.kept[best]:.3g} of the weights: {found.scores[best]:.3g}"
+    part = "all weights" if found.kept[best] == 1 else f"{found.kept[best]:.3g} of the weights"
+    title = f"Best with {part}: {found.scores[best]:.3g}"
     return style.finished(axes, title, "share of the weights left", "score on held-out rows")
 
 

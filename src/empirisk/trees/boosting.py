@@ -564,9 +564,14 @@ class BoostingClassifier(ClassesByLoss, Boosting):
 
 @dataclass(eq=False, repr=False)
 class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
-    """Gradient boosting for numbers:  f(x) = baseline + sum of trees;  see `BoostingClassifier`.
+    """Gradient boosting for numbers:  f(x) = baseline + sum of trees.
 
-    Where y has several columns, every round grows a tree for each; early stopping looks at the sum of their losses.
+    Each round grows, on histograms of gradient g and curvature h of the loss, the tree that lowers
+
+        sum_i c_i (g_i f(x_i) + 1/2 h_i f(x_i)^2) + l2_regularization/2 sum of squared leaf values
+
+    and adds ``learning_rate`` times it to f. Where y has several columns, every round grows a tree for each; early
+    stopping looks at the sum of their losses.
 
     Parameters
     ----------

@@ -252,6 +252,8 @@ def _wrong_codes(its: Mapping[str, Any]) -> str | None:
 class KNNClassifier(LogProbabilities, LabelsClassifier, Neighbors):
     """Each row to the class that most of its k nearest rows have, for each of several columns of labels by itself.
 
+        P(a | x) = sum of c_i with y_i = a / sum of c_i    over the k rows i with the smallest |phi(x) - phi(x_i)|
+
     The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being
     its square. The search is exact. k is an amount of weight: a row of weight 2 counts as two neighbours. Of rows at
     equal distances those come first whose values, and then whose targets, do in an order of their own, so that the
