@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from empirisk.cli.models import load_model
 from empirisk.cli.outputs import say
 from empirisk.errors import EmpiriskError
 from empirisk.exports.write import export
+from empirisk.files.models import load
 from empirisk.tables.reading.read import read
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="A model that `empirisk learn` wrote.")],
+    model: Annotated[Path, typer.Argument(help="A model file: that of a table, or of any estimator.")],
     onnx: Annotated[bool, typer.Option("--onnx", help="A model of ONNX; where nothing else is asked for.")] = False,
     python: Annotated[bool, typer.Option("--python", help="A file of Python that needs NumPy alone.")] = False,
     sql: Annotated[
@@ -31,7 +31,7 @@ def command(
     asked = [ending for ending, wanted in ((".onnx", onnx), (".py", python), (".sql", sql)) if wanted]
     if out is not None and asked and asked != [out.suffix]:
         raise EmpiriskError(f"--out={str(out)!r} has not the ending that is asked for; use {' or '.join(asked)}.")
-    loaded = load_model(model)
+    loaded = load(model)
     table = None if rows is None else read(rows)
     endings = asked or ([out.suffix] if out is not None else [".onnx"])
     for ending in endings:

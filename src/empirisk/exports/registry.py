@@ -24,7 +24,7 @@ FAMILIES = {
     "empirisk.nets": "networks",
     "empirisk.selection": "selection",
     "empirisk.tables": "tables",
-    "sklearn": "scikit_learn",
+    "sklearn": "scikit_learn columns",
 }
 
 #: The methods whose answers are written.

@@ -112,13 +112,27 @@ def _made_up(model: Any) -> Any:
     columns: dict[str, Any] = {name: X[:, place] for place, name in enumerate(names)}
     for name, found in zip(names, categories, strict=True):
         if found is not None:
-            columns[name] = [(*found, None)[place] for place in random.integers(len(found) + 1, size=CHECKED)]
+            columns[name] = [found[place] for place in random.integers(len(found), size=CHECKED)]
     return data_frame(columns)
 
 
 def _categories(model: Any) -> tuple[Any, ...]:
-    """The categories of each column of a table that trees have learned from, in a model or inside it."""
+    """The categories of each column of a table that trees or encoders have learned from, in a model or inside it."""
     if hasattr(model, "columns_"):
-        return model.columns_.categories
+        return tuple(None if found is None else (*found, None) for found in model.columns_.categories)
+    if hasattr(model, "steps"):
+        return _categories(model.steps[0][1])
+    if hasattr(model, "transformers_"):
+        return _encoded(model)
     inner = getattr(model, "estimator_", None) or next(iter(getattr(model, "estimators_", ())), None)
     return () if inner is None or isinstance(inner, np.ndarray) else _categories(inner)
+
+
+def _encoded(model: Any) -> tuple[Any, ...]:
+    """The categories of each column of a `ColumnTransformer`, of those that go to an encoder."""
+    found: list[Any] = [None] * model.n_features_in_
+    for name, step, _ in model.transformers_:
+        known: Any = getattr(step[-1] if hasattr(step, "steps") else step, "categories_", ())
+        for place, categories in zip(model._transformer_to_input_indices.get(name, ()), known, strict=False):
+            found[place] = tuple(each for each in categories.tolist() if each is not None and each == each) or None
+    return tuple(found)

@@ -363,9 +363,8 @@ def run_sql(text: str, rows: ExportRows) -> dict[str, NDArray[Any]]:
         names = [f"x{k}" for k in range(array.shape[1])] if name == "X" else [name]
         columns |= dict(zip(names, array.T, strict=True))
     with sqlite3.connect(":memory:") as base:
-        for name, function in (("EXP", _exp), ("LN", math.log), ("SQRT", math.sqrt), ("FLOOR", math.floor)):
-            base.create_function(name, 1, function, deterministic=True)
-        base.create_function("POWER", 2, math.pow, deterministic=True)
+        for name, function in FUNCTIONS.items():
+            base.create_function(name, -1, _as_databases(function), deterministic=True)
         base.execute(f"CREATE TABLE rows ({', '.join(quoted(name) for name in columns)})")
         lines = [[None if value != value else value for value in line] for line in zip(*columns.values(), strict=True)]
         base.executemany(f"INSERT INTO rows VALUES ({', '.join('?' * len(columns))})", lines)
@@ -374,11 +373,22 @@ def run_sql(text: str, rows: ExportRows) -> dict[str, NDArray[Any]]:
     return _as_arrays(found)
 
 
-def _exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
+#: The functions of numbers that SQLite is given.
+FUNCTIONS = {"EXP": math.exp, "LN": math.log, "SQRT": math.sqrt, "FLOOR": math.floor, "POWER": math.pow}
+
+
+def _as_databases(function: Callable[..., float]) -> Callable[..., float | None]:
+    """A function that gives infinity where its value is too large, and NULL for NULL and for what has no value."""
+
+    def run(*numbers: float | None) -> float | None:
+        try:
+            return function(*numbers)
+        except OverflowError:
+            return math.inf
+        except (TypeError, ValueError):
+            return None
+
+    return run
 
 
 def _as_arrays(found: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
