@@ -1,21 +1,32 @@
 """Collections of Dask on two real worker processes: the same answers, and nothing is lost with a worker."""
 
 import gc
+import importlib
+import json
 import os
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.utils import check_random_state
+from typer.testing import CliRunner
 
 import empirisk as er
+from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.scale import table as scale_table
 from empirisk.scale.disk import Disk
+from empirisk.solvers.newton import proximal_newton
+from empirisk.trees.binned import bins
 
 da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
+DaskCluster = importlib.import_module("empirisk.scale.cluster").DaskCluster
 
 random = np.random.default_rng(0)
 ROWS, COLUMNS, PART = 8000, 4, 2000
@@ -132,19 +143,47 @@ def test_explicit_maps(client):
     assert found == pytest.approx(machine.fit(X, scores).certificate_.primal, rel=1e-8)
 
 
-def test_what_comes_to_the_client_does_not_grow_with_the_rows_and_nothing_is_left(client):
-    received = []
+def test_what_comes_to_the_client_does_not_grow_with_the_rows_and_nothing_is_left(client, monkeypatch):
+    """Sums, and samples of so many rows at most."""
+    for module, name in ((proximal_newton, "SAMPLE_ROWS"), (scale_table, "SAMPLE_ROWS"), (bins, "SAMPLE")):
+        monkeypatch.setattr(module, name, 400)
+    received = {}
     for rows in (ROWS // 2, ROWS):
         # As many partitions: each result is a sum over all of them.
-        classes = np.digitize(scores[:rows], [-1, 1])
-        for machine, y in ((er.Ridge(), scores[:rows]), (er.Classifier("softmax", penalty="l1", C=0.01), classes)):
-            (problem,) = _problems(machine, X[:rows], y, rows // 4)
-            er.solve(problem)
-            received.append(problem.design.place.received)
-            del problem
-    assert received[2] <= 1.2 * received[0]
-    assert max(received) < 8 * ROWS // 2  # less than a number for each row, whatever the loss
+        part, some = rows // 2, slice(rows)
+        classes = np.digitize(scores[some], [-1, 1])
+        for name, machine, y in (
+            ("ridge", er.Ridge(), scores[some]),
+            ("softmax", er.Classifier("softmax", penalty="l1", C=0.01), classes),
+            ("k-means", er.KMeans(3, max_iter=1), None),
+            ("mixture", er.GaussianMixture(2, max_iter=1), None),
+            ("boosting", er.BoostingRegressor(n_estimators=1, max_leaf_nodes=3), scores[some]),
+        ):
+            before = DaskCluster.received_in_all
+            with warnings.catch_warnings(action="ignore"):  # of rounds that were left out
+                machine.fit(collection(X[some], part), None if y is None else collection(y, part))
+            received[name, rows] = DaskCluster.received_in_all - before
+            del machine
+    for (name, rows), size in received.items():
+        assert size <= 1.2 * received[name, ROWS // 2], (name, rows)
+    # Less than a number for each row, whatever the loss.
+    assert max(received["ridge", ROWS], received["softmax", ROWS]) < 8 * ROWS
     assert _left(client) == 0
+
+
+def test_partitions_may_be_larger_than_what_the_client_may_use(client):
+    weights = random.integers(0, 3, ROWS).astype(float)
+    codes = (labels == "yes").astype(int)
+    for machine, y in (
+        (er.LogisticRegression(tol=1e-9), codes),
+        (er.KMeans(3, init=X[:3], max_iter=5), codes),
+        (er.BoostingClassifier(n_estimators=1, max_leaf_nodes=4), codes),
+    ):
+        with warnings.catch_warnings(action="ignore"):
+            expected = machine.fit(X, y, sample_weight=weights).predict(X)
+            with er.config(memory=6 * PART * COLUMNS):  # a partition takes 8 bytes a number
+                machine.fit(collection(X), collection(y), sample_weight=collection(weights))
+        assert np.mean(machine.predict(X) == expected) > 0.999
 
 
 def _left(client):
@@ -158,11 +197,35 @@ def _left(client):
     return left
 
 
-def _problems(machine, X, y, part):
-    from empirisk.scale.dask_tables import DaskTable
-    from empirisk.scale.fitting import problems_of
+def test_data_frames_are_answered_in_their_kind(client):
+    """Series and frames with the rows' index; columns are known by their names."""
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(COLUMNS)], index=np.arange(ROWS) + 7)
+    frame["label"], frame["w"] = labels, random.integers(0, 3, ROWS).astype(float)
+    there = dd.from_pandas(frame, npartitions=4, sort=False)
+    names = list(frame.columns[:COLUMNS])
+    machine = er.LogisticRegression(tol=1e-9).fit(there[names], there["label"], sample_weight=there["w"])
+    found, coefficients = machine.certificate_.primal, machine.coef_
+    answers = machine.predict(there[names]), machine.predict_proba(there[names])
+    assert list(machine.feature_names_in_) == names
+    expected = machine.fit(frame[names], frame["label"], sample_weight=frame["w"])
+    assert found == pytest.approx(expected.certificate_.primal, rel=1e-8)
+    assert list(machine.classes_) == ["no", "yes"]
+    assert isinstance(answers[0], dd.Series)
+    assert isinstance(answers[1], dd.DataFrame)
+    expected.coef_ = coefficients
+    classes, shares = (answer.compute() for answer in answers)
+    assert np.mean(classes == expected.predict(frame[names])) > 0.999
+    np.testing.assert_allclose(shares, expected.predict_proba(frame[names]), atol=1e-3)
+    for answer in (classes, shares):
+        np.testing.assert_array_equal(answer.index, frame.index)
 
-    return problems_of(machine, DaskTable(collection(X, part)), collection(y, part), None)[0]
+    def renamed(part, partition_info=None):
+        return part.rename(columns={"x1": "z"}) if partition_info and partition_info["number"] == 2 else part
+
+    for enforced, words in ((False, r"has other columns than \['x0', 'x1'"), (True, r"cannot be computed \(.*'x1'")):
+        wrong = there[names].map_partitions(renamed, meta=there[names]._meta, enforce_metadata=enforced)
+        with pytest.raises(EmpiriskError, match=f"(?s)Partition 2 of X {words}"):
+            er.Ridge().fit(wrong, there["w"])
 
 
 def test_C_is_chosen_by_all_rows(client):
@@ -242,3 +305,25 @@ def test_a_fit_ends_in_time(client):
         machine = er.BoostingClassifier(max_time=0.5).fit(collection(X), collection(labels))
     assert machine.stopped_ == "max_time"
     assert _left(client) == 0
+
+
+def test_the_shell_sends_contestants_to_a_cluster(client, tmp_path, monkeypatch):
+    """`--cluster tcp://...`: the same leaderboard as here; an address where nobody answers is a sentence."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(X[:200]).assign(sold=labels[:200]).to_csv("sales.csv", index=False)
+    words = ["learn", "sales.csv", "--target", "sold", "--machines", "centroid,logistic", "--json", "--force"]
+    here = CliRunner().invoke(app, words)
+    assert here.exit_code == 0, here.output
+    there = CliRunner().invoke(app, [*words, "--cluster", client.scheduler.address])
+    assert there.exit_code == 0, there.output
+    assert _scores(there) == _scores(here)
+    assert _left(client) == 0
+    monkeypatch.setattr("empirisk.scale.workers.CONNECT_SECONDS", 0.2)
+    nobody = CliRunner().invoke(app, [*words, "--cluster", "tcp://127.0.0.1:9"])
+    assert nobody.exit_code != 0
+    assert "gives no scheduler that answers" in nobody.output
+
+
+def _scores(result):
+    found = json.loads(result.stdout[result.stdout.index("{") :])
+    return [(row["name"], row["score"]) for row in found["league"]]

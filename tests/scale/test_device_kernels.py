@@ -7,7 +7,8 @@ import pytest
 
 import empirisk as er
 from empirisk.linalg.accelerator import accelerator
-from empirisk.scale.device_kernels import DeviceItems
+from empirisk.scale import device_kernels
+from empirisk.scale.device_kernels import DeviceItems, SentItems, items_on
 from tests.kernel_catalog import first_column, points
 
 RNG = np.random.default_rng(0)
@@ -57,6 +58,43 @@ def test_sums_over_items_that_fill_no_power_of_two():
         found, total = left.weighted_sums(right, c, 0.5, scales)
         np.testing.assert_allclose(found, K.T @ (scales * (K @ c + 0.5)), atol=1e-9)
         assert total == pytest.approx(float(scales @ (K @ c + 0.5)))
+
+
+def test_items_that_a_device_does_not_hold_are_sent_in_parts(monkeypatch):
+    device, V, scales = the_device(), RNG.normal(size=(300, 2)), RNG.random(300)
+    kernel = KERNELS[0].fit(X)
+    items, few = kernel.prepare(X), kernel.prepare(X[:20])
+    held, basis = (items_on(device, kernel.expression(each), np.float64) for each in (items, few))
+    monkeypatch.setitem(vars(device), "memory", 4 * 8 * 900 - 1)
+    monkeypatch.setattr(device_kernels, "LEAST_ROOM", 64)
+    sent = items_on(device, kernel.expression(items), np.float64)
+    assert isinstance(sent, SentItems)
+    assert len(list(sent.parts())) > 3
+    K = kernel.between(items)
+    some = np.array([200, 3, 77])
+    for left in (sent, held):
+        np.testing.assert_allclose(left.block(sent), K, atol=1e-9)
+        np.testing.assert_allclose(left.sums(sent, V), K @ V, atol=1e-9)
+    np.testing.assert_allclose(sent.sums(held, V), K @ V, atol=1e-9)
+    np.testing.assert_allclose(sent.take(some).block(held), K[some], atol=1e-9)
+    c = RNG.normal(size=20)
+    (found, total), (expected, whole) = (each.weighted_sums(basis, c, 0.5, scales) for each in (sent, held))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert total == pytest.approx(whole)
+    for machine in (
+        er.Ridge(C=2.0, features=er.kernels.Gaussian(1.0)),
+        er.SVM(features=er.kernels.Gaussian(1.0)),
+        er.LogisticRegression(features=er.maps.Nystrom(er.kernels.Gaussian(1.0), rank=20, random_state=0)),
+    ):
+        target = y if hasattr(machine, "raw_predict") else y > 0
+        here, values = machine.fit(X, target).certificate_, machine.predict(X)
+        with er.config(device="jax:cpu"):
+            there = machine.fit(X, target).certificate_
+            again = machine.predict(X)
+        assert there.converged
+        assert abs(here.primal - there.primal) <= here.gap + there.gap
+        np.testing.assert_allclose(again, values, atol=2e-2 * abs(values).max())
+        assert "products on cpu:0" in there.reason
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from empirisk.errors import EmpiriskError, TooLarge, Unsuitable
 from empirisk.scale import clusters
 from empirisk.scale.disk import Disk, Folder
 from empirisk.trees.binned.together import TeamGrower
+from tests import catalog
 from tests.callbacks import Watching
 
 random = np.random.default_rng(0)
@@ -81,6 +82,33 @@ def test_the_answer_is_that_of_the_table_in_memory(folder, machine, name):
         np.testing.assert_allclose(scanned, expected.predict(X), rtol=1e-3, atol=1e-3)
     else:
         assert np.mean(scanned == expected.predict(X)) > 0.999
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loss", [loss for loss in catalog.LOSSES if loss.convex], ids=repr)
+def test_every_loss_with_every_penalty_is_that_of_the_table_in_memory(tmp_path, loss):
+    rows = np.random.default_rng(0).normal(size=(900, 6)).round(3) + np.arange(6)
+    scores = rows @ np.array([1.0, -1.0, 0.5, 0.0, 0.3, -0.2]) + 2 * np.random.default_rng(1).normal(size=900)
+    scores -= np.median(scores)
+    weights = np.random.default_rng(2).integers(0, 3, 900).astype(float)
+    make = er.Classifier if loss in catalog.MARGIN_LOSSES + catalog.JOINT_LOSSES else er.Regressor
+    if loss in catalog.MARGIN_LOSSES:
+        y = (scores > 0).astype(float)
+    elif loss in catalog.JOINT_LOSSES:
+        y = np.digitize(scores, [-2, 2]).astype(float)
+    elif loss in catalog.DEVIANCES:
+        y = np.exp(scores / 8)
+    else:
+        y = scores
+    frame = pl.DataFrame(rows, schema=[f"x{j}" for j in range(6)]).with_columns(y=y, w=weights)
+    for part in range(3):
+        frame[300 * part : 300 * part + 300].write_parquet(tmp_path / f"{part}.parquet")
+    table = er.scan(tmp_path, target="y", weight="w")
+    for penalty in catalog.PENALTIES:
+        machine = make(loss, penalty=penalty, C=0.05, tol=1e-9)
+        found, expected = machine.fit(table).certificate_, machine.fit(rows, y, sample_weight=weights).certificate_
+        assert found.converged, penalty
+        assert found.primal == pytest.approx(expected.primal, rel=1e-8), penalty
 
 
 def test_every_format_is_the_same_table(folder, tmp_path):

@@ -13,6 +13,7 @@ from empirisk.errors import EmpiriskError, MissingValues
 from empirisk.scale.blocks import Blocked, TableRows
 from empirisk.scale.cluster import DaskCluster, forgive
 from empirisk.scale.table import DOUBLE, BlockedTable, checked_weights, ones
+from empirisk.stop import Stopped
 
 
 class DaskTable:
@@ -40,7 +41,7 @@ class DaskTable:
             _rows, partitions, range(len(partitions)), names=self.names, columns=self.X.shape[1], pure=False
         )
         first = DaskCluster(client, [1] * len(blocks))
-        lengths = [first.result(each) for each in client.map(len, blocks, pure=False)]
+        lengths = _lengths(first, blocks, "X")
         filled = [number for number, length in enumerate(lengths) if length]
         if not filled:
             raise EmpiriskError("X has no rows; give a collection that has some.")
@@ -64,7 +65,7 @@ class DaskTable:
         elif hasattr(values, "rechunk") and values.chunks[0] != tuple(lengths):
             values = values.rechunk((tuple(lengths),))
         parts: Any = place.client.compute(partitions_of(values))
-        theirs = [place.result(each) for each in place.client.map(len, parts, pure=False)]
+        theirs = _lengths(place, parts, name)
         if theirs != lengths:
             raise EmpiriskError(
                 f"{name} has partitions of {theirs[:8]} rows and X of {lengths[:8]}; give both the same partitions."
@@ -120,6 +121,21 @@ class _Framed:
 
         found = self.answer(np.asarray(part, dtype=np.float64))
         return pd.Series(found, index=part.index) if found.ndim == 1 else pd.DataFrame(found, index=part.index)
+
+
+def _lengths(place: DaskCluster, parts: list, name: str) -> list[int]:
+    """The rows of each partition; a sentence where the collection's own tasks cannot make it."""
+    found = []
+    for number, length in enumerate(place.client.map(len, parts, pure=False)):
+        try:
+            found.append(place.result(length))
+        except (EmpiriskError, Stopped):
+            raise
+        except Exception as error:  # noqa: BLE001 - the tasks of others may raise anything
+            raise EmpiriskError(
+                f"Partition {number} of {name} cannot be computed ({error}); mend it or leave it out."
+            ) from None
+    return found
 
 
 def current_client() -> Any:

@@ -15,7 +15,7 @@ from empirisk.linalg.design import Array, DenseDesign
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.maps.implicit import REMEMBERED, GramDesign, some_rows
 from empirisk.scale.device_dense import DeviceDense, DeviceMatrix, SentDense
-from empirisk.scale.device_kernels import DeviceItems
+from empirisk.scale.device_kernels import Items, items_on
 from empirisk.scale.devices import Device
 from empirisk.settings import require
 
@@ -48,19 +48,19 @@ class DeviceGram(GramDesign):
         return DeviceGram(self.device, self.kernel, items, self.source, centres, self.dtype)
 
     @lazy
-    def held(self) -> DeviceItems:
-        """The samples on the device."""
+    def held(self) -> Items:
+        """The samples on the device, or for it."""
         return self._put(self.items) if self._places is None else self.root.held.take(self._places)  # type: ignore[attr-defined]
 
     @lazy
-    def held_centres(self) -> DeviceItems:
-        """The z_j on the device."""
+    def held_centres(self) -> Items:
+        """The z_j on the device, or for it."""
         return self.held if self._centres is None else self._put(self._centres)
 
-    def _put(self, items: Any) -> DeviceItems:
+    def _put(self, items: Any) -> Items:
         expression = self.kernel.expression(items)
         assert expression is not None  # `gram_design` has asked
-        return DeviceItems.of(self.device, expression, self.dtype)
+        return items_on(self.device, expression, self.dtype)
 
     @property
     def keeps_matrix(self):
@@ -107,7 +107,7 @@ class DeviceGram(GramDesign):
         tiled.factor(core)
         invert_triangle(core)
         # In float64: a preconditioner cancels where it removes the large eigenvalues, by more than float32 has digits.
-        landmarks = self.held.take(chosen)
+        landmarks = self.held.few(chosen)
         with self.device.computing():
             inverse = landmarks.padded(self.device.put(np.tril(core).T))
         factor = self.held.mapped(landmarks, inverse)
@@ -122,7 +122,7 @@ class DeviceGram(GramDesign):
         return self.partial_product(slice(None), columns, coefficients)
 
 
-def _some(items: DeviceItems, chosen: Any) -> DeviceItems:
+def _some(items: Items, chosen: Any) -> Items:
     """Some of the items; all of them without a copy."""
     if isinstance(chosen, slice) and chosen == slice(None):
         return items
@@ -147,5 +147,4 @@ def kernel_sums(device: Device, kernel: Kernel, centres: Any, coefficients: Arra
     left, right = kernel.expression(others), kernel.expression(centres)
     if left is None or right is None or not size(others):
         return None
-    put = DeviceItems.of
-    return put(device, left, np.float64).sums(put(device, right, np.float64), coefficients)
+    return items_on(device, left, np.float64).sums(items_on(device, right, np.float64), coefficients)

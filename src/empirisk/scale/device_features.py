@@ -17,7 +17,7 @@ from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array, Design
 from empirisk.maps.implicit import some_rows
 from empirisk.maps.streamed import StreamedDesign, StreamedMap
-from empirisk.scale.device_kernels import DeviceItems
+from empirisk.scale.device_kernels import DeviceItems, Items, items_on
 from empirisk.scale.devices import Device, as_numpy, compiled
 from empirisk.stop import check_stop
 
@@ -37,12 +37,12 @@ class DeviceFeatures(StreamedDesign):
         self.device, self.dtype, self.remark = device, dtype, device.remark
 
     @lazy
-    def _sides(self) -> tuple[DeviceItems, DeviceItems]:
-        """The items and the basis on the device."""
+    def _sides(self) -> tuple[Items, DeviceItems]:
+        """The items on the device, or for it, and the basis there."""
         left, right = self._features.expressions(self._items)
         assert left is not None  # `streamed_design` has asked
         assert right is not None
-        return DeviceItems.of(self.device, left, self.dtype), DeviceItems.of(self.device, right, self.dtype)
+        return items_on(self.device, left, self.dtype), DeviceItems.of(self.device, right, self.dtype)
 
     @lazy
     def _inside(self) -> jax.Array | None:

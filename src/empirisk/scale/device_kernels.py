@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,10 @@ PANELS = 8
 
 #: Rows that items are padded to at least: as many as a processor multiplies at a time.
 LEAST_ROOM = 256
+
+#: The share of a device that items may take to stay there, beside blocks and copies in float32; others are sent in
+#: parts that take a 16th of it.
+HELD_SHARE, PART_SHARE = 4, 16
 
 jax.tree_util.register_dataclass(Expression, ["parts", "numbers", "rows"], ["operation", "whole"])
 
@@ -59,6 +64,10 @@ class DeviceItems:
         with device.computing():
             return cls(device, expression.with_rows(put), count)
 
+    def parts(self) -> Iterator[tuple[slice, DeviceItems]]:
+        """Themselves, as `SentItems` have parts."""
+        yield slice(0, self.count), self
+
     def take(self, chosen: NDArray[np.intp]) -> DeviceItems:
         """Some of the items."""
         places = np.zeros(_room(len(chosen)), dtype=np.int64)
@@ -66,8 +75,12 @@ class DeviceItems:
         with self.device.computing():
             return DeviceItems(self.device, _taken(self.expression, places), len(chosen))
 
-    def block(self, others: DeviceItems) -> NDArray:
+    few = take
+
+    def block(self, others: Items) -> NDArray:
         """k(a_i, b_j), in the precision of the items."""
+        if isinstance(others, SentItems):
+            return np.concatenate([self.block(part) for _, part in others.parts()], axis=1)
         if not self.count:
             return np.empty((0, others.count), self.expression.dtype)
         height = min(self.device.height, _room(self.count))
@@ -78,8 +91,10 @@ class DeviceItems:
                 found.append(np.asarray(_block(self.expression, rows.start, others.expression, height)))
         return np.concatenate(found)[: self.count, : others.count]
 
-    def sums(self, others: DeviceItems, coefficients: Array) -> Array:
+    def sums(self, others: Items, coefficients: Array) -> Array:
         """sum_j k(a_i, b_j) c_j for every i and every column of c: added up in float64, no block is kept."""
+        if isinstance(others, SentItems):
+            return np.add.reduce([self.sums(part, coefficients[rows]) for rows, part in others.parts()])
         room, tail = _room(others.count), coefficients.shape[1:]
         padded = np.zeros((room, int(np.prod(tail))))
         padded[: others.count] = coefficients.reshape(others.count, -1)
@@ -134,6 +149,82 @@ class DeviceItems:
                 check_stop()
                 found.append(_mapped(self.expression, rows.start, others.expression, matrix, height))
             return jnp.concatenate(found) if len(found) > 1 else found[0]
+
+
+class SentItems:
+    """Prepared items that a device does not hold: they stay in memory, and each product sends them there in parts.
+
+    A product with n items takes n / 4 operations for each byte of a part, which its way does not hold up.
+
+    Parameters
+    ----------
+    device : Device
+        Where they are sent.
+    expression : Expression
+        One side of the kernel, of all items, in memory.
+    dtype : type
+        The precision that they have there.
+    """
+
+    def __init__(self, device: Device, expression: Expression, dtype: Any):
+        self.device, self.count = device, len(expression)
+        self._expression, self._dtype = expression, dtype
+        self._height = max(LEAST_ROOM, self.count * device.memory // (PART_SHARE * _bytes(expression)))
+
+    def parts(self) -> Iterator[tuple[slice, DeviceItems]]:
+        """Some of the items after others, on the device, each with where they are among all."""
+        for rows in slices(self.count, self._height):
+            yield rows, DeviceItems.of(self.device, _some(self._expression, rows), self._dtype)
+
+    def take(self, chosen: NDArray[np.intp]) -> Items:
+        """Some of the items."""
+        return items_on(self.device, _some(self._expression, chosen), self._dtype)
+
+    def few(self, chosen: NDArray[np.intp]) -> DeviceItems:
+        """Few of the items, on the device."""
+        return DeviceItems.of(self.device, _some(self._expression, chosen), self._dtype)
+
+    def block(self, others: Items) -> NDArray:
+        """As that of `DeviceItems`."""
+        return np.concatenate([part.block(others) for _, part in self.parts()])
+
+    def sums(self, others: Items, coefficients: Array) -> Array:
+        """As those of `DeviceItems`."""
+        return np.concatenate([part.sums(others, coefficients) for _, part in self.parts()])
+
+    def weighted_sums(
+        self, others: DeviceItems, coefficients: Array, level: float, scales: Array
+    ) -> tuple[Array, float]:
+        """As those of `DeviceItems`."""
+        found = [part.weighted_sums(others, coefficients, level, scales[rows]) for rows, part in self.parts()]
+        return np.add.reduce([sums for sums, _ in found]), sum(total for _, total in found)
+
+    def mapped(self, others: DeviceItems, matrix: jax.Array | None) -> jax.Array:
+        """As that of `DeviceItems`, without rows after the items'."""
+        found = [part.mapped(others, matrix)[: part.count] for _, part in self.parts()]
+        with self.device.computing():
+            return jnp.concatenate(found)
+
+
+#: Items of a kernel for a device, wherever they are.
+Items = DeviceItems | SentItems
+
+
+def items_on(device: Device, expression: Expression, dtype: Any) -> Items:
+    """The items of an expression for a device: there, where it holds them."""
+    if HELD_SHARE * _bytes(expression) > device.memory:
+        return SentItems(device, expression, dtype)
+    return DeviceItems.of(device, expression, dtype)
+
+
+def _bytes(expression: Expression) -> int:
+    """Bytes of the items in float64."""
+    own = 0 if expression.rows is None else 8 * int(np.prod(np.shape(expression.rows)))
+    return own + sum(map(_bytes, expression.parts))
+
+
+def _some(expression: Expression, chosen: Any) -> Expression:
+    return expression.with_rows(lambda rows: rows[chosen])
 
 
 def _room(count: int) -> int:

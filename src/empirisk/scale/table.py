@@ -102,10 +102,10 @@ class BlockedTable:
         ranks = np.argsort(order).astype(float)
         return names[order], self.place.run(lambda codes: ranks[codes.astype(int)], codes, outputs=1)
 
-    def sample(self, most: int = SAMPLE_ROWS) -> tuple[NDArray, NDArray | None, NDArray]:
+    def sample(self) -> tuple[NDArray, NDArray | None, NDArray]:
         """Some rows of every block in memory, with their targets and weights."""
         room = settings().memory // (SAMPLE_SHARE * 8 * (self.rows.shape[1] + 1))
-        every = max(1, -(-self.place.count // max(1, min(most, room))))
+        every = max(1, -(-self.place.count // max(1, min(SAMPLE_ROWS, room))))
 
         def some(*parts: NDArray) -> list[tuple[NDArray, ...]]:
             return [tuple(np.array(part[::every]) for part in parts)]
