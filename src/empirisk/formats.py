@@ -70,14 +70,15 @@ def count(some: int, word: str) -> str:
 def shown(value: Any, letters: int = 100) -> str:
     """A value of a table, not too long; nothing where it is missing.
 
-    >>> shown(0.25), shown(None), shown("letters", 5)
-    ('0.25', '', 'lett…')
+    >>> from datetime import datetime
+    >>> shown(0.25), shown(None), shown("letters", 5), shown(datetime(2024, 5, 1))
+    ('0.25', '', 'lett…', '2024-05-01')
     """
     if value is None:
         return ""
     if isinstance(value, float):
         return written(value)
-    text = " ".join(str(value).split())
+    text = " ".join(str(value).split()).removesuffix(" 00:00:00")  # a day
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 

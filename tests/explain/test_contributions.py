@@ -69,7 +69,7 @@ def test_shapley_values_of_boosting_and_of_a_file(tmp_path, monkeypatch):
     first = pl.read_csv("p.csv")["because"][0]
     strongest = int(np.abs(values[0]).argmax())
     column = model.schema.used[strongest].name
-    assert first.startswith(f"amount (its unit): {column}={shown(frame[column][0])} {values[0, strongest]:+.3g}")
+    assert first.startswith(f"for amount (in its unit): {column}={shown(frame[column][0])} {values[0, strongest]:+.3g}")
 
 
 @pytest.mark.parametrize(("machine", "target"), [("neighbours", "amount"), ("kernel_svm", "kind")])
@@ -84,7 +84,7 @@ def test_values_of_others_add_up_to_answers(machine, target, tmp_path):
     er.save(model, tmp_path / "it.model")
     assert np.array_equal(er.load(tmp_path / "it.model").explain(frame), values)
     assert reasons(model, frame)[0].startswith(
-        "amount (its unit): " if target == "amount" else f"for {model.predict(frame)[0]} (probability): "
+        "for amount (in its unit): " if target == "amount" else f"for {model.predict(frame)[0]} (probability): "
     )
 
 

@@ -20,6 +20,7 @@ from empirisk.league.unsupervised import describe
 from empirisk.league.verdict.judge import metric_for, rare_threshold
 from empirisk.report.machine import coefficients
 from empirisk.report.terms import terms_of
+from empirisk.report.verdict import threshold as chooser
 from empirisk.service.fields import Fields
 from empirisk.tables.reading.sniff import without_title
 
@@ -102,6 +103,14 @@ def test_a_rare_event_is_named_by_default(faults, tmp_path):
     again = er.load(tmp_path / "it.model")
     assert np.array_equal(again.predict(new), said)
     assert again.answers(new)["fault"].to_list() == said.tolist()
+
+
+def test_the_chooser_starts_where_rows_are_named(faults):
+    found = chooser(faults)
+    assert found is not None
+    named = faults.test.predictions == "yes"
+    assert found.counts["found"][found.start] == (named & (faults.test.truth == "yes")).sum()
+    assert found.counts["alarms"][found.start] == (named & (faults.test.truth != "yes")).sum()
 
 
 def test_the_threshold_does_not_look_at_the_truth(faults):

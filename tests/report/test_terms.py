@@ -44,6 +44,16 @@ def test_words_say_what_a_weight_does():
     assert words["note: good"] in ("speaks for more y", "speaks for less y")
 
 
+def test_truth_values_count_from_no_to_yes():
+    table = TABLE.with_columns(sale=pl.Series(["yes", "no", "no", "no"] * 10))
+    table = table.with_columns(y=10 + 3.0 * (table["sale"] == "yes"))
+    schema, aim = er.tables.understand(table, without=["y"]), er.tables.Target.of(table, "y", "regression")
+    fit = make_pipeline(er.tables.TableEncoder(schema), er.Lasso(C=1e4)).fit(table, aim.values(table))
+    terms = terms_of(er.tables.TableModel(schema, fit, aim))
+    words = in_words(terms, terms.names.index("sale"), "y", None, odds=False)
+    assert words == "where it holds: 3 more y"
+
+
 def test_odds_are_multiplied():
     terms = terms_of(model(er.LogisticRegression(C=1.0), "kind"))
     k = terms.names.index("age")

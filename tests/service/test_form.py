@@ -45,6 +45,8 @@ def test_a_person_asks_the_model(browser, tmp_path):
         assert "customer_age: 'old' is not a number" in answer(browser)
         browser.find_element(By.ID, "example").click()
         assert browser.find_element(By.NAME, "customer_age").get_attribute("value")
+        for field in browser.find_elements(By.CSS_SELECTOR, "[data-example]"):
+            assert field.get_attribute("value") == field.get_attribute("data-example")
         assert answer(browser).startswith("escalated: ")
         file = tmp_path / "new.csv"
         table.head(5).write_csv(file)
@@ -52,6 +54,7 @@ def test_a_person_asks_the_model(browser, tmp_path):
         said = browser.find_element(By.ID, "said")
         WebDriverWait(browser, 20).until(lambda _: "Save new.predicted.csv" in said.text)
         browser.get(f"http://127.0.0.1:{port}/docs")
+        assert "not sent, or is null, is missing" in browser.find_element(By.TAG_NAME, "body").text
         assert "POST /predict" in browser.find_element(By.TAG_NAME, "body").text
     assert [
         entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE" and "422" not in entry["message"]

@@ -96,8 +96,8 @@ def reasons(model: Any, frame: "pl.DataFrame") -> list[str]:
             f"{'-' if added[place] < 0 else '+'}{number(abs(added[place]))}"
             for place in order
         ]
-        what = f"for {said[row]}" if model.classes else model.target.name
-        found.append(f"{what} ({unit}): {'; '.join(named)}" if named else "")
+        what = said[row] if model.classes else model.target.name
+        found.append(f"for {what} ({unit}): {'; '.join(named)}" if named else "")
     return found
 
 
@@ -109,7 +109,7 @@ def _value(column: str, value: Any) -> str:
 def unit_of(model: Any) -> str:
     """The unit of contributions: that of the target, log odds or margins of what is a sum, probability of others."""
     if not model.classes:
-        return "its unit"
+        return "in its unit"
     if not _adds_up(model):
         return "probability" if model.has_probabilities else "margin"
     machine = next(one for _, one in _voices(model.machine))

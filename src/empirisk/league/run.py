@@ -47,13 +47,13 @@ def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
         candidates = candidates_for(found.classes is not None, request.machines)
         metric = judge.metric_for(request.metric, found.classes, request.balance, found.y[found.train])
         tell("understood", found)
-        tell("deciding", metric)
         budget = TimeBudget(request.seconds, begin, work, len(found.test), judge.scoring(found.classes))
         budget.written = paths is not None
         budget.pace = pace_now() if budget.limited else 1.0
         journal = _journal(paths, found, *request.deciding, metric.name)
         if journal.done:
             tell("resumed", len(journal.done))
+        tell("deciding", metric)
         contest = Contest(found, request, metric, budget, journal, interrupts, candidates, tell, precompile)
         with interrupts, stopping(interrupts.second.is_set):
             try:

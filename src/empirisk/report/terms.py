@@ -25,6 +25,8 @@ class Terms:
     scales : array
         What a number is divided by before it is weighed: 1 for indicators, NaN for words of texts, which are weighed by
         how rare they are.
+    truths : array of bool
+        Whether a number is that of a column of truth values.
     constant : array of outputs
         The intercepts.
     """
@@ -32,6 +34,7 @@ class Terms:
     names: list[str]
     weights: NDArray[np.float64]
     scales: NDArray[np.float64]
+    truths: NDArray[np.bool_]
     constant: NDArray[np.float64]
 
     def largest(self, output: int, most: int) -> list[int]:
@@ -54,8 +57,9 @@ def terms_of(model: Any) -> Terms | None:
     scales[: len(encoder.numbers_.scale)] = encoder.numbers_.scale
     texts = [column.type.wide for column in encoder.schema.used]
     scales[np.array(texts)[encoder.sources_]] = np.nan
+    truths = np.array([column.kind == "boolean" for column in encoder.schema.used])[encoder.sources_]
     constant = np.ravel(getattr(machine, "intercept_", 0.0)).astype(np.float64)
-    return Terms(list(names), weights, scales, np.resize(constant, len(weights)))
+    return Terms(list(names), weights, scales, truths, np.resize(constant, len(weights)))
 
 
 def equation(model: Any) -> str:
@@ -77,6 +81,8 @@ def in_words(terms: Terms, place: int, target: str, positive: str | None, odds: 
         return (
             f"speaks for {'more' if weight > 0 else 'less'} {target}" if positive is None else _side(weight, positive)
         )
+    if terms.truths[place]:  # from no to yes
+        weight, scale = weight / scale, 1.0
     more = "where it holds" if scale == 1 else f"{number(scale)} more"
     if positive is None:
         return f"{more}: {number(abs(weight))} {'more' if weight > 0 else 'less'} {target}"

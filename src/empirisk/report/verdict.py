@@ -159,13 +159,13 @@ def threshold(learned: Any) -> Chooser | None:
     chances, there = learned.test.probabilities[:, 1], learned.test.truth == learned.classes[1]
     # A regular grid, and quantiles of the probabilities: those of a rare class are nearly all close to zero.
     even, steps = np.linspace(0, 1, THRESHOLDS + 1), np.quantile(chances, np.linspace(0, 1, THRESHOLDS + 1))
-    limits = np.unique(np.concatenate([even, steps]).round(4))
+    place, start = learned.test.threshold or (1, 0.5)
+    start = start if place == 1 else 1 - start
+    limits = np.unique([*np.concatenate([even, steps]).round(4), start])
     said = chances[None, :] >= limits[:, None]
     found, alarms = ((said & part).sum(axis=1).tolist() for part in (there, ~there))
     counts = {"thresholds": limits.tolist(), "found": found, "alarms": alarms}
     counts |= {"positives": int(there.sum()), "negatives": int((~there).sum())}
-    place, start = learned.test.threshold or (1, 0.5)
-    start = start if place == 1 else 1 - start
     return Chooser(named(learned, learned.classes[1]), counts, int(np.searchsorted(limits, start)))
 
 
@@ -251,9 +251,13 @@ def worst(learned: Any) -> Table:
                 [*row, Cell(percent(float(sure[k]), 0), float(sure[k]))] for row, k in zip(cells, order, strict=True)
             ]
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
-    frame = learned.plan.frame[rows]
+    frame, values = learned.plan.frame[rows], {name: learned.plan.schema[name].type.as_json for name in beside}
     table = [
-        [Cell(f"{numbers[k] + 1:,}", int(numbers[k])), *row, *(shown(frame[name][int(k)]) for name in beside)]
+        [
+            Cell(f"{numbers[k] + 1:,}", int(numbers[k])),
+            *row,
+            *(shown(values[name](frame[name][int(k)])) for name in beside),
+        ]
         for row, k in zip(cells, order, strict=True)
     ]
     return Table(caption, [*head, *beside], table, extra=range(len(head) + 2, len(head) + len(beside)))

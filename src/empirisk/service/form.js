@@ -18,9 +18,10 @@ form.addEventListener("submit", async (event) => {
     const told = (value) => Number(value.toPrecision(4)).toLocaleString();
     const { interval } = answer;
     if (interval) lines.push(`  between ${told(interval.low)} and ${told(interval.high)} in ${100 * interval.coverage} % of cases`);
-    if (answer.because) lines.push(`  because ${answer.because}`);
+    if (answer.because) lines.push(`  reasons ${answer.because}`);
     lines.push(...(answer.warnings || []).map((warning) => `! ${warning}`));
-    out.textContent = [`${form.dataset.target}: ${answer.prediction}`, ...lines].join("\n");
+    const said = interval ? told(answer.prediction) : answer.prediction;  // a class may be a number too
+    out.textContent = [`${form.dataset.target}: ${said}`, ...lines].join("\n");
   } catch (error) { out.textContent = String(error); }
 });
 document.getElementById("example").addEventListener("click", () => {

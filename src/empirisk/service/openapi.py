@@ -20,7 +20,7 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
         "info": {
             "title": f"Predictions of {model.target.name}",
             "version": __version__,
-            "description": f"{type(model.machine).__name__}; bodies up to {limit} bytes, {rows} rows.",
+            "description": f"{type(model.machine).__name__}; bodies up to {limit:,} bytes, {rows:,} rows.",
         },
         "paths": {
             "/predict": {
