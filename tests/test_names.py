@@ -46,6 +46,31 @@ def test_every_public_estimator_names_the_parameter_that_was_meant():
         er.Ridge(tool=1)
 
 
+#: What other libraries of boosted trees call their parameters, and what stands in the answer.
+BOOSTED = {
+    "num_iterations num_boost_round iterations": "n_estimators", "max_bin border_count": "max_bins",
+    "depth": "max_depth",
+    "l2_leaf_reg reg_lambda lambda_l2 reg_alpha lambda_l1": "l2_regularization",
+    "num_leaves max_leaves": "max_leaf_nodes",
+    "min_split_gain min_split_loss min_gain_to_split gamma": "min_impurity_decrease", "loss_function objective": "loss",
+    "min_child_weight min_child_samples min_sum_hessian_in_leaf": "min_samples_leaf", "subsample_freq": "subsample",
+    "colsample_bytree colsample_bylevel feature_fraction": "max_features", "eta": "learning_rate",
+    "scale_pos_weight is_unbalance": "class_weight", "cat_features enable_categorical": "categorical_features",
+    "od_wait early_stopping_rounds": "n_iter_no_change", "eval_metric": "held-out", "nthread num_threads": "threads=",
+    "device task_type": "device=", "verbosity silent": "set_callbacks", "missing": "NaN",
+    "boosting_type booster": "tree",
+}  # fmt: skip
+
+
+def test_names_of_other_libraries_of_boosted_trees_are_answered():
+    vague = []
+    for names, ours in BOOSTED.items():
+        for name in names.split():
+            said = meant(name, names_of(er.BoostingClassifier))
+            vague += [(name, said)] if ours not in said or said.startswith(("its parameters", "the closest")) else []
+    assert not vague
+
+
 def test_the_names_that_sentences_give_exist():
     known = set().union(*map(names_of, public_estimators()))
     assert {new for new in BEFORE_0_2.values() if not new.endswith("_")} <= known

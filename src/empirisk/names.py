@@ -28,7 +28,8 @@ BEFORE_0_2 = {
 }
 
 _KERNEL = "it belongs to the kernel"
-_STRENGTH = "the strength of the penalty is C, which multiplies the losses, and empirisk.scales converts it"
+_STRENGTH = "the strength of the penalty is C, which multiplies the losses: "
+_STRENGTH += "C=er.scales.from_ridge(alpha), from_lasso(alpha, n) or another of er.scales"
 _NETWORK = "it belongs to the network in features=er.Network(...)"
 _PERCEPTRON = "a perceptron has no penalty; er.SVM has one"
 _PASSES = "it ends when a pass makes no error, or after max_iter passes"
@@ -40,6 +41,11 @@ _EARLY = "it belongs to the solver: solver=er.solvers.EarlyStopping(...)"
 _EXACT = "the decomposition is exact"
 _PROGRESS = "set_callbacks(sklearn.callback.ProgressBar()) shows progress"
 _THREADS = "er.config(threads=...) sets the number of threads"
+_DEVICE = "er.config(device=...) chooses the device"
+_NO_L1 = "leaves have no l1 penalty; l2_regularization, min_impurity_decrease and max_leaf_nodes keep trees small"
+_HELD_OUT = "the loss of the held-out rows decides"
+_RESUMED = "every fit begins anew"
+_FROM_FIT = "weights are given to fit: fit(X, y, sample_weight=...)"
 
 #: What scikit-learn, LightGBM, XGBoost and others call it: the parameter of ours that an estimator must have for the
 #: sentence to hold ("" for any), and the sentence after "it is called", or a whole one where the name alone misleads.
@@ -56,13 +62,18 @@ FOREIGN: dict[str, dict[str, str]] = {
     "l1_ratio": {
         "penalty": "it belongs to the penalty: penalty=er.penalties.ElasticNet(l1_ratio)",
         "average": _PERCEPTRON,
+        "positive": "er.ElasticNet has it",
     },
     "penalty": {"average": _PERCEPTRON},
     "intercept_scaling": {"fit_intercept": "the intercept is never penalised, so nothing is to be scaled"},
-    "alphas": {"Cs": "the values to try are Cs, in the scale of C, and empirisk.scales converts them"},
+    **{
+        name: {"Cs": "the values to try are Cs, in the scale of C, and empirisk.scales converts them"}
+        for name in ("alphas", "n_alphas")
+    },
     "lambda_l2": {"l2_regularization": ""},
     "reg_lambda": {"l2_regularization": ""},
-    "reg_alpha": {"C": _STRENGTH},
+    **{name: {"C": _STRENGTH, "l2_regularization": _NO_L1} for name in ("reg_alpha", "lambda_l1")},
+    "l2_leaf_reg": {"l2_regularization": ""},
     "kernel": {"features": ""},
     "metric": {"features": "distances are those of features=: a kernel, a map, or a learned metric"},
     "affinity": {"features": ""},
@@ -73,6 +84,7 @@ FOREIGN: dict[str, dict[str, str]] = {
         "kernel": f"{_KERNEL}: kernel=er.kernels.Gaussian(width)",
         "width": "it is 1 / (2 width^2); give the width",
         "features": f"{_KERNEL}: Gaussian(width) or Gaussian('scale')",
+        "min_impurity_decrease": "",
     },
     "length_scale": {"width": ""},
     "degree": {
@@ -124,15 +136,21 @@ FOREIGN: dict[str, dict[str, str]] = {
     "power": {"loss": "it belongs to the loss: er.losses.Tweedie(power)"},
     "link": {"loss": "it follows from the loss, the logarithm for deviances"},
     **{name: {"optimiser": _OPTIMISER} for name in ("momentum", "nesterovs_momentum", "beta_1", "beta_2", "max_fun")},
-    "warm_start": {"layers": "the machine around the network has it"},
+    "warm_start": {
+        "layers": "the machine around the network has it",
+        **dict.fromkeys(("features", "max_leaf_nodes", "estimator", "estimators"), _RESUMED),
+    },
+    "normalize": dict.fromkeys(("C", "features"), "a step before scales columns: make_pipeline(StandardScaler(), ...)"),
+    "sample_weight": dict.fromkeys(("features", "max_leaf_nodes", "estimator", "estimators"), _FROM_FIT),
     "positive": {"penalty": "it belongs to the penalty: penalty=er.penalties.Positive('l2')"},
-    "init": {"n_iter_no_change": "it begins with the best constant"},
+    **{name: {"n_iter_no_change": "it begins with the best constant"} for name in ("init", "base_score")},
     "n_iter": {"candidates": "", "max_iter": ""},
     "num_leaves": {"max_leaf_nodes": ""},
     "min_child_samples": {"min_samples_leaf": ""},
     "min_data_in_leaf": {"min_samples_leaf": ""},
     "min_child_weight": {"min_samples_leaf": ""},
-    "min_split_gain": {"min_impurity_decrease": ""},
+    "min_sum_hessian_in_leaf": {"min_samples_leaf": ""},
+    **{name: {"min_impurity_decrease": ""} for name in ("min_split_gain", "min_split_loss", "min_gain_to_split")},
     "min_impurity_split": {"min_impurity_decrease": ""},
     "eta": {"learning_rate": ""},
     "eta0": {"rate": "", "solver": _SGD, "average": "the rate of a perceptron changes the length of w alone"},
@@ -143,6 +161,24 @@ FOREIGN: dict[str, dict[str, str]] = {
     "lr": {"learning_rate_init": "", "learning_rate": "", "rate": ""},
     "colsample_bytree": {"max_features": ""},
     "feature_fraction": {"max_features": ""},
+    **{name: {"max_features": ""} for name in ("colsample_bylevel", "colsample_bynode", "feature_fraction_bynode")},
+    **{name: {"n_estimators": ""} for name in ("num_iterations", "num_boost_round", "iterations")},
+    **{name: {"max_bins": ""} for name in ("max_bin", "border_count")},
+    **{name: {"categorical_features": ""} for name in ("cat_features", "categorical_feature", "enable_categorical")},
+    **{name: {"class_weight": ""} for name in ("scale_pos_weight", "is_unbalance", "auto_class_weights")},
+    **{
+        name: {"subsample": "subsample below 1 draws rows for each tree"} for name in ("subsample_freq", "bagging_freq")
+    },
+    **{name: {"max_leaf_nodes": "every member is a tree"} for name in ("boosting_type", "booster")},
+    "grow_policy": {"max_leaf_nodes": "trees grow at the leaf that gains most; max_depth limits them"},
+    "tree_method": {"max_bins": "cuts are sought between max_bins bins of each column"},
+    "max_delta_step": {"learning_rate": "learning_rate and l2_regularization keep steps small"},
+    "max_cat_to_onehot": {
+        "target_encoding": "trees split by sets of categories, and target_encoding looks at means of many"
+    },
+    "missing": {"max_leaf_nodes": "NaN is a missing value, for which each split learns a side"},
+    "depth": {"max_depth": ""},
+    "od_wait": {"n_iter_no_change": ""},
     "bagging_fraction": {"subsample": ""},
     "min_samples_split": {"min_samples_leaf": ""},
     "min_weight_fraction_leaf": {"min_samples_leaf": ""},
@@ -174,12 +210,13 @@ FOREIGN: dict[str, dict[str, str]] = {
     "max_k": {"ks": ""},
     "param_grid": {"space": ""},
     "param_distributions": {"space": ""},
-    "scoring": {"by": "", "early_stopping": "the loss of the held-out rows decides"},
+    "scoring": {"by": "", "early_stopping": _HELD_OUT},
+    "eval_metric": {"early_stopping": _HELD_OUT},
     "seed": {"random_state": ""},
     "n_jobs": {"": _THREADS},
-    "n_threads": {"": _THREADS},
-    "verbose": {"": _PROGRESS},
-    "verbose_interval": {"": _PROGRESS},
+    **{name: {"": _THREADS} for name in ("n_threads", "nthread", "num_threads")},
+    **{name: {"": _DEVICE} for name in ("device", "device_type", "task_type")},
+    **{name: {"": _PROGRESS} for name in ("verbose", "verbose_interval", "verbosity", "silent")},
     "copy": {"": "X is never written to"},
     "copy_X": {"": "X is never written to"},
     "copy_x": {"": "X is never written to"},
@@ -203,7 +240,7 @@ FOREIGN: dict[str, dict[str, str]] = {
     "order": {"interaction_only": "arrays are stored by row"},
     "algorithm": {"": "it is chosen by the data"},
     "svd_solver": {"": "it is chosen by the data"},
-    "objective": {"loss": ""},
+    **{name: {"loss": ""} for name in ("objective", "loss_function")},
 }
 
 
@@ -322,8 +359,8 @@ def meant(name: str, known: Iterable[str]) -> str:
 
     >>> meant("num_leaves", ["max_depth", "max_leaf_nodes"])
     'it is called max_leaf_nodes'
-    >>> meant("alpha", ["C", "features"])
-    'the strength of the penalty is C, which multiplies the losses, and empirisk.scales converts it'
+    >>> meant("gamma", ["C", "features"])
+    "it belongs to the kernel: Gaussian(width) or Gaussian('scale')"
     """
     here = set(known)
     if BEFORE_0_2.get(name) in here:
