@@ -69,6 +69,32 @@ def test_missing_values_and_infinities_in_trees(machine, target):
     compare(clone(machine).fit(train, Y[target]), rows)
 
 
+@pytest.mark.parametrize("machine", TREES, ids=repr)
+@pytest.mark.parametrize("target", ["two", "three"])
+def test_trees_in_older_versions(machine, target):
+    """Doubles from ai.onnx.ml 3 too, whose own sums are of single precision."""
+    rows, train = NEW.copy(), X.copy()
+    rows[::3, 0], train[::5, 0] = np.nan, np.nan
+    model = clone(machine).fit(train, Y[target])
+    older = onnx_model(graph_of(model, rows_for(model, X[:3])), 3)
+    assert [each.version for each in older.opset_import if each.domain == "ai.onnx.ml"] == [3]
+    found = run_onnx(older.SerializeToString(), {"X": rows})
+    assert found["label"].tolist() == model.predict(rows).tolist()
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(rows), rtol=DIGITS, atol=1e-15)
+
+
+def test_leaves_alone_and_words_in_older_versions():
+    import polars as pl
+
+    bare = er.BoostingRegressor(n_estimators=2, min_samples_leaf=60).fit(X, Y["number"])
+    found = run_onnx(onnx_model(graph_of(bare, rows_for(bare, X[:3])), 3).SerializeToString(), {"X": NEW})
+    np.testing.assert_allclose(found["number"], bare.predict(NEW), rtol=DIGITS)
+    frame = pl.DataFrame({"town": ["Ulm", "Bonn", "Köln"] * 9})
+    tree = er.TreeClassifier().fit(frame, [0, 1, 0] * 9)
+    with pytest.raises(Unsuitable, match="have no form"):
+        onnx_model(graph_of(tree, rows_for(tree, frame)), 3)
+
+
 def test_a_tree_of_one_leaf():
     compare(er.TreeRegressor(max_depth=1, min_samples_leaf=60).fit(X, Y["number"]), NEW)
     compare(er.BoostingRegressor(n_estimators=2, min_samples_leaf=60).fit(X, Y["number"]), NEW)

@@ -1,4 +1,4 @@
-"""Graphs as models of ONNX: opset 20, and 5 of its operations for machine learning."""
+"""Graphs as models of ONNX: opset 20, and 5 of its operations for machine learning, or 3 for programs that need it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import __version__
+from empirisk.errors import Unsuitable
+from empirisk.exports import operations
 from empirisk.exports.graph import Graph
-from empirisk.exports.tensor import Node, Tensor, kind_of
+from empirisk.exports.tensor import Node, Symbolic, Tensor, constant, kind_of
 from empirisk.exports.words import trimmed_by_parts
 from empirisk.extras import need
 
 #: Versions of the operations: the first that have what graphs use, so that older runtimes read them too.
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
+#: The version of the operations for machine learning that programs of before 2024 have.
+OLDER_ML_OPSET = 3
 #: Where ONNX Runtime has the operation that finds the letters of a text, which ONNX itself does not have.
 RUNTIME = "com.microsoft"
 #: Attributes that are inputs in ONNX.
@@ -39,22 +43,23 @@ def library() -> Any:
     return onnx
 
 
-def onnx_model(graph: Graph) -> Any:
-    """The model as ``onnx.ModelProto``.
+def onnx_model(graph: Graph, ml_opset: int = ML_OPSET) -> Any:
+    """The model as ``onnx.ModelProto``; ``ml_opset`` is 5, or 3, in which words have no form, nor sets of categories.
 
     >>> from empirisk.exports.tensor import entry
     >>> x = entry("x", np.ones((1, 2)))
     >>> [node.op_type for node in onnx_model(Graph((x,), {"y": np.exp(x)})).graph.node]
     ['Exp', 'Identity']
     """
-    return _OnnxWriter(library()).model(graph)
+    return _OnnxWriter(library(), ml_opset).model(graph)
 
 
 class _OnnxWriter:
     """Names the tensors of a graph, and writes its nodes."""
 
-    def __init__(self, onnx: Any):
-        self.onnx, self.help = onnx, onnx.helper
+    def __init__(self, onnx: Any, ml_opset: int):
+        self.onnx, self.help, self.ml_opset = onnx, onnx.helper, ml_opset
+        self.lowered = LOWERED if ml_opset >= ML_OPSET else LOWERED | OLDER
         self.names: dict[tuple[int, int], str] = {}
         self.constants: list[Any] = []
         self.nodes: list[Any] = []
@@ -70,7 +75,7 @@ class _OnnxWriter:
         inputs = [self.described(tensor.node.attributes["name"], tensor) for tensor in graph.inputs]
         outputs = [self.described(name, tensor) for name, tensor in graph.outputs.items()]
         made = self.help.make_graph(self.nodes, "empirisk", inputs, outputs, self.constants, doc_string=graph.about)
-        sets = [self.help.make_opsetid("", OPSET), self.help.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        sets = [self.help.make_opsetid("", OPSET), self.help.make_opsetid("ai.onnx.ml", self.ml_opset)]
         if any(node.domain == RUNTIME for node in self.nodes):
             sets.append(self.help.make_opsetid(RUNTIME, 1))
         return self.help.make_model(
@@ -97,8 +102,8 @@ class _OnnxWriter:
         return self.onnx.numpy_helper.from_array(array.astype(object) if array.dtype.kind == "U" else array, name)
 
     def write(self, node: Node) -> None:
-        if node.operation in LOWERED:
-            made = LOWERED[node.operation](*node.inputs, **node.attributes)
+        if node.operation in self.lowered:
+            made = self.lowered[node.operation](*node.inputs, **node.attributes)
             self.kept.append(made)
             for inner in Graph((), {"": made}).nodes():
                 if (id(inner), 0) not in self.names:
@@ -132,6 +137,8 @@ class _OnnxWriter:
         return "", told | {"maxsplit": node.attributes["maxsplit"]}, []
 
     def encoder(self, node: Node) -> tuple[str, dict[str, Any], list[str]]:
+        if self.ml_opset < ML_OPSET:
+            raise Unsuitable(f"Words and categories have no form in ai.onnx.ml {self.ml_opset}.")
         told = {f"{name}_tensor": self.array(node.attributes[name], name) for name in ("keys", "values")}
         default = np.array([node.attributes["default"]])
         return "ai.onnx.ml", told | {"default_tensor": self.array(default, "default")}, []
@@ -161,20 +168,80 @@ class _OnnxWriter:
             written["membership_values"] = self.array(np.array(sets), "members")
         return "ai.onnx.ml", written, []
 
+    def older_trees(self, node: Node) -> tuple[str, dict[str, Any], list[str]]:
+        """Splits keep their numbers, leaves come after them; the nodes of a tree stand together, its root first."""
+        told, splits = node.attributes, len(node.attributes["feature"])
+        if told["members"]:
+            raise Unsuitable(f"Sets of categories have no form in ai.onnx.ml {self.ml_opset}.")
+        leaves = len(told["weight"])
+        tree = np.concatenate([_tree_of_splits(told["roots"], splits), told["target"]])
+        order = np.argsort(tree, kind="stable")
+        filler = np.zeros(leaves)
+        true, false = (np.where(told[side] < 0, splits - 1 - told[side], told[side]) for side in ("true", "false"))
+
+        def both(values: NDArray) -> NDArray:
+            return np.concatenate([values, filler.astype(np.asarray(values).dtype)])[order]
+
+        written: dict[str, Any] = {
+            "n_targets": int(told["n_targets"]),
+            "aggregate_function": "SUM",
+            "post_transform": "NONE",
+            "nodes_treeids": tree[order].tolist(),
+            "nodes_nodeids": order.tolist(),
+            "nodes_featureids": both(told["feature"]).tolist(),
+            "nodes_modes": ["BRANCH_LEQ" if place < splits else "LEAF" for place in order],
+            "nodes_values_as_tensor": self.array(both(told["split"]), "splits"),
+            "nodes_truenodeids": both(true).tolist(),
+            "nodes_falsenodeids": both(false).tolist(),
+            "nodes_missing_value_tracks_true": both(told["missing_true"].astype(int)).tolist(),
+            "target_treeids": told["target"].tolist(),
+            "target_nodeids": (splits + np.arange(leaves)).tolist(),
+            "target_ids": told["target"].tolist(),
+            "target_weights_as_tensor": self.array(told["weight"], "weights"),
+        }
+        return "ai.onnx.ml", written, []
+
     def letters(self, node: Node) -> tuple[str, dict[str, Any], list[str]]:
         return RUNTIME, {"mark": 0, "mincharnum": 1, "pad_value": "", "separators": [""]}, []
 
 
+def _tree_of_splits(roots: NDArray, count: int) -> NDArray[np.int64]:
+    """The tree of each split; those of a tree stand together, the root first."""
+    grown = np.flatnonzero(roots >= 0)
+    return grown[np.searchsorted(roots[grown], np.arange(count), side="right") - 1]
+
+
+def trees_by_leaves(x: Symbolic, **told: Any) -> Symbolic:
+    """Trees in ai.onnx.ml 3, which adds up in single precision: it tells leaves (exact up to 2^24) of a table.
+
+    Every target has as many trees.
+    """
+    roots, target, weight = told["roots"], told["target"], told["weight"]
+    owner = np.empty(len(weight), dtype=np.int64)
+    for side in (told["true"], told["false"]):
+        owner[-1 - side[side < 0]] = _tree_of_splits(roots, len(side))[side < 0]
+    owner[-1 - roots[roots < 0]] = np.flatnonzero(roots < 0)
+    leaves = told | {"n_targets": len(roots), "target": owner, "weight": np.arange(len(weight), dtype=np.float64)}
+    reached = Tensor(Node("TreeEnsembleRegressor", (x,), leaves), operations.find("TreeEnsemble")(x.value, **leaves))
+    by_tree = np.empty(len(roots), dtype=np.int64)
+    by_tree[owner] = target
+    values = constant(weight)[reached.astype(np.int64)][:, np.argsort(by_tree, kind="stable").tolist()]
+    return values.reshape(0, told["n_targets"], len(roots) // told["n_targets"]).sum(axis=2)
+
+
 #: Operations that are several in ONNX.
 LOWERED: dict[str, Callable[..., Tensor]] = {"Trim": trimmed_by_parts}
+#: Those that are several in older versions alone.
+OLDER: dict[str, Callable[..., Tensor]] = {"TreeEnsemble": trees_by_leaves}
 #: Operations that count in single precision: whole numbers up to 2^24 are exact there.
-SINGLE = {"TfIdfVectorizer"}
+SINGLE = {"TfIdfVectorizer", "TreeEnsembleRegressor"}
 OUTPUTS = {"TopK": 2, "StringSplit": 2}
 SPECIAL = {
     "Cast": _OnnxWriter.cast,
     "StringSplit": _OnnxWriter.split,
     "LabelEncoder": _OnnxWriter.encoder,
     "TreeEnsemble": _OnnxWriter.trees,
+    "TreeEnsembleRegressor": _OnnxWriter.older_trees,
     "Tokenizer": _OnnxWriter.letters,
 }
 

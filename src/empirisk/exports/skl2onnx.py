@@ -1,6 +1,7 @@
 """Empirisk's machines inside pipelines that skl2onnx converts, once `register` was called.
 
-Trees need version 5 of ai.onnx.ml, which skl2onnx does not write yet: `er.export` of the whole pipeline does.
+skl2onnx writes ai.onnx.ml 3, in which trees tell their leaves alone, and words and sets of categories have no form:
+`er.export` writes whole pipelines with both.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from typing import Any
 import numpy as np
 
 import empirisk as er
-from empirisk.errors import EmpiriskError
-from empirisk.exports.onnx_file import ML_OPSET, OPSET, onnx_model
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.exports.onnx_file import OLDER_ML_OPSET, OPSET, onnx_model
 from empirisk.exports.rows import rows_for
 from empirisk.exports.write import graph_of
 
 #: What is registered: every estimator that takes a matrix of numbers.
 MACHINES = (
-    "AdaBoostClassifier BaggingClassifier BaggingRegressor BoostingClassifier BoostingRegressor Classifier ElasticNet "
-    "ForestClassifier ForestRegressor GaussianDensity GaussianMixture KMeans KNNClassifier KNNRegressor Lasso "
-    "LeastAbsolute LeastSquares LeastSquaresClassifier LogisticRegression NearestCentroid OneClassSVM PCA Perceptron "
-    "QuantileRegressor Regressor Ridge SVM SVR TreeClassifier TreeRegressor VoteClassifier VoteRegressor"
+    "AdaBoostClassifier AdditiveClassifier AdditiveRegressor BaggingClassifier BaggingRegressor BoostingClassifier "
+    "BoostingRegressor Classifier ElasticNet ForestClassifier ForestRegressor GaussianDensity GaussianMixture "
+    "KMeans KNNClassifier KNNRegressor Lasso LeastAbsolute LeastSquares LeastSquaresClassifier LogisticRegression "
+    "NearestCentroid OneClassSVM PCA Perceptron QuantileRegressor Regressor Ridge SVM SVR TreeClassifier "
+    "TreeRegressor VoteClassifier VoteRegressor"
 )
 
 
@@ -41,6 +43,12 @@ def _shapes(operator: Any) -> None:
     known = import_module("skl2onnx.common.data_types")
     types = {"f": known.DoubleTensorType, "i": known.Int64TensorType, "O": known.StringTensorType}
     graph = _graph(operator.raw_operator)
+    if len(operator.outputs) > len(graph.outputs):
+        name = type(operator.raw_operator).__name__
+        raise Unsuitable(
+            f"{name} says labels alone, and skl2onnx asks classifiers for probabilities too; set voting='soft', or "
+            "write the pipeline with er.export."
+        )
     for variable, tensor in zip(operator.outputs, graph.outputs.values(), strict=False):
         variable.type = types[tensor.dtype.kind]([None, *tensor.shape[1:]])
 
@@ -51,7 +59,7 @@ def _graph(model: Any) -> Any:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Put the nodes of the graph into the model that is made, each under a name of its own."""
-    proto = onnx_model(_graph(operator.raw_operator)).graph
+    proto = onnx_model(_graph(operator.raw_operator), OLDER_ML_OPSET).graph
     names = {proto.input[0].name: scope.get_unique_variable_name("rows")}
     container.add_node("Cast", operator.inputs[0].full_name, names[proto.input[0].name], to=11, op_version=13)
     for output, variable in zip(proto.output, operator.outputs, strict=False):
@@ -67,5 +75,5 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         node.input[:], node.output[:] = map(named, list(node.input)), map(named, list(node.output))
         node.name = scope.get_unique_operator_name(node.op_type)
         container.nodes.append(node)
-    versions = {"": OPSET, "ai.onnx.ml": ML_OPSET}
+    versions = {"": OPSET, "ai.onnx.ml": OLDER_ML_OPSET}
     container.node_domain_version_pair_sets.update((node.domain, versions[node.domain]) for node in proto.node)
