@@ -142,6 +142,7 @@ FORMS = {
     er.selection.GreedySelection(er.NearestCentroid(), cv=2): (*PLAIN, {"direction": "backward"}, {"most": 1}),
     er.selection.L1Selection(er.Lasso(), n_samples=2, random_state=0): (*PLAIN, {"threshold": 0.3}),
     er.selection.InformationSelection(random_state=0): (*PLAIN, {"n_features_to_select": 1}),
+    er.selection.CombinedColumns(2, random_state=0): (*PLAIN, {"n_combinations": 1}, {"n_columns": 2}),
     er.selection.BestSubset(): (*PLAIN, {"n_features_to_select": 1}, {"fit_intercept": False}),
     er.selection.Search(er.SVM(), {"C": [0.1, 1.0]}, cv=2): (*PLAIN, {"space": {"features": [None, GAUSSIAN]}}),
     er.Network([2], random_state=0): (*PLAIN, {"layers": [3, 2]}, {"batch_norm": True}),

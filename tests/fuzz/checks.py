@@ -94,11 +94,13 @@ NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("a fold takes a row whole, whatever its weight", lambda its: getattr(its, "ccp_alpha", 0.0) == "cv"),
     ("columns are drawn once for every node, equal gains or not", lambda its: _has(its, "max_features")),
     ("its objective has several minima, and rounding decides for one", lambda its: isinstance(its, er.Parametric)),
-    ("columns of equal merit are taken in their order", lambda its: isinstance(its, er.selection.InformationSelection)),
+    ("columns of equal merit are taken in their order", lambda its: isinstance(its, BY_MERIT)),
     ("networks come near a minimum, and rounding decides to which", lambda its: "Network" in repr(its)),
     # Rows are weighed such that the last member was no better than a guess: classes come to be as probable as others.
     ("of classes as probable the rounding of a minimum takes one", lambda its: _boosts_proven_members(its)),
 )
+#: What keeps the columns, or combinations of columns, of most merit.
+BY_MERIT = (er.selection.InformationSelection, er.selection.CombinedColumns)
 #: Machines that judge by folds of the rows, and the parameters for which others do.
 FOLDED = (er.selection.GreedySelection, er.selection.Search, er.selection.Threshold)
 

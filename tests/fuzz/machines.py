@@ -347,6 +347,10 @@ def _information(cls: type, random: Random) -> Drawn:
     return Drawn(cls(of(random, None, 1), n_neighbors=of(random, 1, 3), random_state=0))
 
 
+def _combined(cls: type, random: Random) -> Drawn:
+    return Drawn(cls(of(random, 1, 4), n_columns=of(random, 2, 8), n_rows=of(random, 10, 4000), random_state=0))
+
+
 def _plain(cls: type, random: Random) -> Drawn:
     """What has no maker of its own, with the parameters that it needs."""
     from tests.files.cases import built
@@ -404,6 +408,7 @@ FAMILIES: tuple[tuple[str, Maker], ...] = (
     ("selection.BestSubset", _subset),
     ("selection.HypothesisSearch", _hypotheses),
     ("selection.InformationSelection", _information),
+    ("selection.CombinedColumns", _combined),
     ("Parametric", _parametric),
     ("selection.Balanced", _balanced),
     ("selection.Threshold", _threshold),

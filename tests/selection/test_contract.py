@@ -15,6 +15,7 @@ AROUND = [
     selection.L1Selection(er.Lasso(), n_samples=3),
     selection.InformationSelection(random_state=0),
     selection.BestSubset(),
+    selection.CombinedColumns(2),
 ]
 
 

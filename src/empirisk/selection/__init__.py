@@ -9,6 +9,7 @@ _HOMES, __getattr__, __dir__ = lazy_names(
     {
         "balance": "Balanced",
         "column_choice": "GreedySelection L1Selection Step",
+        "combined": "CombinedColumns",
         "hypotheses": "HypothesisSearch",
         "information": "InformationSelection",
         "path": "Path path",

@@ -4,6 +4,7 @@ from empirisk.selection.balance import Balanced as Balanced
 from empirisk.selection.column_choice import GreedySelection as GreedySelection
 from empirisk.selection.column_choice import L1Selection as L1Selection
 from empirisk.selection.column_choice import Step as Step
+from empirisk.selection.combined import CombinedColumns as CombinedColumns
 from empirisk.selection.hypotheses import HypothesisSearch as HypothesisSearch
 from empirisk.selection.information import InformationSelection as InformationSelection
 from empirisk.selection.path import Path as Path

@@ -307,6 +307,8 @@ def settings_of(machine: Any) -> str:
         if getattr(machine, "temperature", 1.0) != 1:
             told.append(f"temperature={_setting(machine.temperature)}")
         return f"{type(machine).__name__}({', '.join(told)})"
+    if hasattr(machine, "steps"):
+        return " of ".join(settings_of(step) for _, step in reversed(machine.steps))
     values = {name: value for name, value in machine.get_params(deep=False).items() if name not in PLUMBING}
     if values.get("loss") == getattr(type(machine), "loss", None):  # what the name of the machine says
         values.pop("loss", None)

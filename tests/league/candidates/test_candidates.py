@@ -5,14 +5,17 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.pipeline import Pipeline
 
 import empirisk as er
 from empirisk.league.candidates import everyone as candidates
 from empirisk.league.candidates.everyone import CLASSIFIERS, Size
+from empirisk.league.contest.fold import limit, was_cut
 from empirisk.league.records import CandidateResult, winner
 from empirisk.league.request import Request
 from empirisk.league.rows.split import FEW_FOLDS, _folds
 from empirisk.league.verdict.judge import differences
+from empirisk.tables.model import settings_of
 
 BY_NAME = {candidate.name: candidate for candidate in CLASSIFIERS}
 
@@ -114,8 +117,12 @@ def test_many_rows_need_few_folds():
 def test_numbers_get_large_trees_where_rows_are_many():
     by_name = {candidate.name: candidate for candidate in candidates.REGRESSORS}
     few, many = size(classes=0), size(rows=20_000, classes=0)
-    assert max(machine.max_leaf_nodes for machine in by_name["boosting"].machines(few)) == 31
-    assert max(machine.max_leaf_nodes for machine in by_name["boosting"].machines(many)) == 400
+    leaves = [[machine.get_params() for machine in by_name["boosting"].machines(one)] for one in (few, many)]
+    assert [max(each.get("max_leaf_nodes", 0) for each in machines) for machines in leaves] == [31, 400]
+    on_combinations = [[one["machine__max_leaf_nodes"] for one in each if "machine" in one] for each in leaves]
+    assert on_combinations == [[31], [31, 127]]
+    huge = by_name["boosting"].machines(size(rows=400_000, classes=0))
+    assert not any("machine" in machine.get_params() for machine in huge)
     assert [by_name["forest"].machines(one)[0].n_estimators for one in (few, many)] == [300, 100]
     assert len(by_name["kernel_ridge"].machines(few)) == 5
     assert len(by_name["kernel_ridge"].machines(many)) == 2
@@ -152,3 +159,27 @@ def test_boosting_tries_the_loss_of_counts_and_skewed_amounts():
     prices = np.exp(np.random.default_rng(0).normal(size=500))
     assert candidates.deviance_of(prices) == "gamma"
     assert candidates.deviance_of(np.append(prices, 0.0)) == ""
+
+
+def test_boosting_learns_from_combinations_of_columns(tmp_path):
+    """A wave of a difference: the setting with combinations wins; its model is explained, saved and exported."""
+    random = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {name: random.uniform(1, 9, 900) for name in "abcd"} | {"kind": random.choice(["x", "y"], 900)}
+    )
+    table = table.with_columns(y=(pl.col("b") - pl.col("d")).sin() * 3 + pl.col("a") + (pl.col("kind") == "x"))
+    found = er.learn(table, "y", machines=["boosting"], folds=2, out=tmp_path / "it")
+    machine = found.model.machine
+    assert isinstance(machine, Pipeline)
+    assert settings_of(machine).startswith("BoostingRegressor(")
+    assert " of CombinedColumns(" in settings_of(machine)
+    rows = table.head(5)
+    model = er.load(tmp_path / "it.model")
+    np.testing.assert_array_equal(model.predict(rows), found.model.predict(rows))
+    rest = model.predict(rows) - model.explain(rows).sum(axis=1)
+    np.testing.assert_allclose(rest, rest[0])
+    er.export(model, tmp_path / "it.onnx")
+    limit(machine, 3.0)
+    assert machine[-1].max_time == 3.0
+    machine[-1].stopped_ = "max_time"
+    assert was_cut(machine)

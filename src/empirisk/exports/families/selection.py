@@ -10,6 +10,7 @@ from empirisk.exports.registry import Answers, answers, told_by, write_answers
 from empirisk.exports.tensor import constant
 from empirisk.selection.balance import Balanced
 from empirisk.selection.column_choice import ColumnSelector, GreedySelection
+from empirisk.selection.combined import CombinedColumns
 from empirisk.selection.threshold import Threshold
 
 
@@ -44,3 +45,13 @@ def _(machine: ColumnSelector, x: Any) -> Answers:
 def _(machine: GreedySelection, x: Any) -> Answers:
     kept = x[:, np.flatnonzero(machine.support_).tolist()]
     return answers(machine.estimator_, kept) | {"transform": kept}
+
+
+@write_answers.register
+def _(step: CombinedColumns, x: Any) -> Answers:
+    pairs = zip(step.left_.tolist(), step.right_.tolist(), step.group_means_, strict=True)
+    found = []
+    for number, (left, right, means) in enumerate(pairs):
+        made = step.combination(number, x[:, left], x[:, right], constant(means) if len(means) else means)
+        found.append(np.where(np.isnan(made) | np.isinf(made), np.nan, made)[:, None])
+    return {"transform": np.concatenate([x, *found], axis=1)}

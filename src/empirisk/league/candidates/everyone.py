@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.pipeline import Pipeline
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, did_you_mean
@@ -35,6 +36,11 @@ TREE_ROWS = 50_000  # enough for a deep tree; the forest sees all rows together
 SKEWED = 1.2
 #: For numbers, so many rows are enough for boosting with large trees.
 DEEP_ROWS = 8_000
+DEEP_LEAVES, DEEP_FEATURES = 127, 0.7
+#: Columns, and rows, up to which boosting also plays on combinations of columns: which help is found out in seconds.
+MAX_COMBINED, MAX_COMBINED_ROWS = 300, 300_000
+#: Leaves and features of the settings that do.
+COMBINED_SETTINGS = ((31, None), (DEEP_LEAVES, DEEP_FEATURES))
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
 QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
 MAX_PRODUCTS = 1000  # columns: their normal matrix is factored in no time
@@ -291,13 +297,23 @@ def _usual(size: Size) -> dict[str, Any]:
     return {"random_state": size.seed, "categorical_features": size.codes or None}
 
 
+def _patience(size: Size) -> int:
+    """Rounds without a gain on rows held out after which boosting stops: more where these are few.
+
+    >>> [_patience(Size(rows, 10, 10.0, 2, False, 0)) for rows in (1000, 30_000, 10**6)]
+    [50, 35, 10]
+    """
+    # The error of a mean loss falls with the root of its rows.
+    return int(np.clip(6000 / np.sqrt(size.rows), 10, 50).round())
+
+
 def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     """Rounds are counted where rows are few: early stopping would take a tenth of them away."""
     # Half of the usual rate with half of the leaves, on parts of rows and columns, where noise is strong; the usual
     # one; more rounds the slower the rate. Each was the best of some table by folds of its training rows.
     shy = {"learning_rate": 0.05, "max_leaf_nodes": 15, "subsample": 0.8, "max_features": 0.5, **_usual(size)}
     full = {"learning_rate": 0.1, "max_leaf_nodes": 31, **_usual(size)}
-    early = {"early_stopping": True, "n_iter_no_change": 20}
+    early = {"early_stopping": True, "n_iter_no_change": _patience(size)}
     if size.classes > MANY_CLASSES:  # every round grows a tree for each class
         return [full | early | {"n_estimators": 60, "max_leaf_nodes": 15}]
     if size.rows * max(size.classes, 1) > 300_000:  # a setting takes minutes, so that there is time for one
@@ -305,10 +321,10 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     if size.large or size.classes > SOME_CLASSES:
         return [full | early | {"n_estimators": 400}, shy | early | {"n_estimators": 800}]
     if not size.classes and size.rows > DEEP_ROWS and not size.sparse:
-        deep = shy | {"max_features": 0.7, "n_estimators": 500}
+        deep = shy | {"max_features": DEEP_FEATURES, "n_estimators": 500}
         return [
             full | {"n_estimators": 400, "learning_rate": 0.05},
-            *(deep | {"max_leaf_nodes": k} for k in (127, 400)),
+            *(deep | {"max_leaf_nodes": k} for k in (DEEP_LEAVES, 400)),
         ]
     small = [full | {"n_estimators": rounds, "max_leaf_nodes": 7} for rounds in (100, 400)]
     if size.sparse:  # words are many columns, and every tree looks at all of them
@@ -330,6 +346,12 @@ def _quick_boosting(size: Size) -> list[dict[str, Any]]:
     # A fast rate needs few rounds; parts of rows and columns cost little accuracy, and save their share of the time.
     some = {"subsample": 0.8, "max_features": 0.2 if size.columns > MANY_COLUMNS else 0.5}
     return [{"n_estimators": rounds, "learning_rate": 0.2, "max_leaf_nodes": 8, **_usual(size), **some}]
+
+
+def _of_combined(size: Size, machine: Any) -> Any:
+    """A machine on the columns and on combinations of two of them; of classes they helped on none of the tables."""
+    combined = er.selection.CombinedColumns(categorical_features=size.codes or None, random_state=size.seed)
+    return Pipeline([("columns", combined), ("machine", machine)])
 
 
 def _trees(size: Size) -> int:
@@ -389,6 +411,13 @@ def _everyone(
     def boosting(settings: Callable[[Size], list[dict[str, Any]]]) -> Callable[[Size], list[Any]]:
         return lambda size: [make("Boosting", **each) for each in _with_deviance(size, settings(size))]
 
+    def with_combined(size: Size) -> list[Any]:
+        machines = all_rounds(size)
+        if kind == "Classifier" or size.sparse or size.columns > MAX_COMBINED or size.rows > MAX_COMBINED_ROWS:
+            return machines
+        usual = [one for one in machines if (one.max_leaf_nodes, one.max_features) in COMBINED_SETTINGS]
+        return [*machines, *(_of_combined(size, one) for one in usual)]
+
     def of_trees(name: str, title: str, machines: Callable[[Size], list[Any]], **others: Any) -> Candidate:
         return Candidate(name, title, machines, _needs_dense, encoding=CODES, **others)
 
@@ -422,7 +451,7 @@ def _everyone(
             pairs=True,
         ),
         of_trees("forest", "Random forest", forest(_trees), turn=SOON, quick=forest(lambda s: QUICK_FOREST)),
-        of_trees("boosting", "Gradient boosting", all_rounds, turn=EARLY, quick=few_rounds),
+        of_trees("boosting", "Gradient boosting", with_combined, turn=EARLY, quick=few_rounds),
         Candidate(
             "network", "Network", lambda s: [head(s, net) for net in _networks(s)], _needs_network, lambda s: True
         ),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from empirisk.evaluation.metrics import Metric
 from empirisk.league.candidates.vote import join, members
@@ -20,8 +21,8 @@ from empirisk.linalg import threads
 from empirisk.stop import CUT, InterruptCounter, Stopped, listening_to, stopping
 from empirisk.tables.model import uncalibrated
 
-#: Parameters for the seconds of a fit: of a machine, and of one inside a calibration.
-TIME_PARAMETERS = ("max_time", "estimator__max_time")
+#: Parameters for the seconds of a fit: of a machine, of one inside a calibration, and of one after combined columns.
+TIME_PARAMETERS = ("max_time", "estimator__max_time", "machine__max_time")
 #: Seconds that a fit is given at the least: a limit must be positive.
 MIN_FIT_SECONDS = 0.01
 INTERRUPTED = "interrupted"
@@ -147,7 +148,8 @@ def _fit(machine: Any, X: Any, y: NDArray, deadline: Callable[[], float]) -> Non
 
 def was_cut(machine: Any) -> bool:
     """Whether something ended the fit of a machine, or of one that votes, before it was whole."""
-    return any(getattr(uncalibrated(one), "stopped_", None) in CUT for one in members(machine))
+    each = [uncalibrated(one) for one in members(machine)]
+    return any(getattr(one[-1] if isinstance(one, Pipeline) else one, "stopped_", None) in CUT for one in each)
 
 
 def limit(machine: Any, seconds: float | None) -> None:

@@ -66,7 +66,10 @@ class FoldStore:
 def settings_key(name: str, setting: Any) -> str:
     """A candidate with its settings, as a line of text."""
     members = getattr(setting, "estimators", None)
-    return f"{name} | {setting if members is None else (setting.weights, members)!r}"
+    if members is None:
+        return f"{name} | {setting}"
+    vote = setting.weights, getattr(setting, "temperature", 1.0), members
+    return f"{name} | {vote!r}"
 
 
 def fold_key(play: Play) -> str:

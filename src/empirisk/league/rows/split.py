@@ -162,7 +162,7 @@ def encoders(encoder: tables.TableEncoder) -> dict[str, tables.TableEncoder]:
 def encoding_of(machine: Any) -> str:
     """The encoding that a machine, or one that votes, reads: trees can be told which columns hold codes of words."""
     asked = [one.get_params() for one in getattr(machine, "estimators", [machine])]
-    if any("categorical_features" in settings for settings in asked):
+    if any(name.rpartition("__")[2] == "categorical_features" for settings in asked for name in settings):
         return CODES
     return LETTERS if any(isinstance(value, Spelled) for settings in asked for value in settings.values()) else NUMBERS
 

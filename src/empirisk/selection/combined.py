@@ -1,0 +1,254 @@
+"""Sums, differences, products and ratios of columns, and deviations from group means, as far as they help trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from empirisk import state
+from empirisk.contract.arguments import check_count
+from empirisk.contract.inputs import Array, as_numbers, check_weights, generator
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError
+from empirisk.linalg.hashes import row_hashes
+from empirisk.linalg.namespace import namespace
+from empirisk.names import Estimator
+from empirisk.trees.boosting import BoostingRegressor
+from empirisk.validation import validate_data
+
+#: Names of the operations, by their numbers: a name stands for one of the two columns.
+OPERATIONS = ("{} + {}", "{} - {}", "{} {}", "amounts {} {}", "{} / {}", "{} by {}")
+GROUP = len(OPERATIONS) - 1
+#: Added to what a ratio divides by, in standard deviations: rows near the least value do not decide.
+FLOOR = 0.01
+#: The boosting that chooses: small trees, and few of them, tell what is used most.
+CHOOSING = {"n_estimators": 60, "max_leaf_nodes": 15}
+MOST_CODES = 100_000  # of a column of categories
+
+
+def _wrong_means(its: Mapping[str, Any]) -> str | None:
+    """What is wrong where group means do not go with the operations of a loaded step."""
+    for operation, means in zip(its["operations_"], its["group_means_"], strict=True):
+        if (len(means) > 0) != (operation == GROUP):
+            return "group_means_ do not go with operations_"
+    return None
+
+
+@dataclass(eq=False, repr=False)
+class CombinedColumns(TransformerMixin, Estimator):
+    """The columns, and after them those combinations of two of them that trees use most.
+
+    A tree cuts along one column at a time: a cut along x + z, or along x / z, takes it many steps. Of the columns that
+    boosting uses most, on a part of the rows, all sums, differences and products (of centred columns, in standard
+    deviations), products and ratios of amounts (from the least value, in standard deviations) and deviations from the
+    mean of a group are tried together, and those with most gain are kept. Their values do not hang on units.
+
+    Parameters
+    ----------
+    n_combinations : int
+        Combinations that are kept at the most; those that boosting makes no use of are not.
+    n_columns : int
+        Columns that are combined: those with the most gain.
+    n_rows : int
+        Rows by which they are chosen.
+    categorical_features : list of int or None
+        Columns that hold codes of categories, 0, 1, ...: the groups whose means are taken. NaN, and codes that were not
+        met, have the mean of all rows.
+    random_state : int, RandomState or None
+        Seed of the boosting.
+
+    Attributes
+    ----------
+    operations_, left_, right_ : arrays
+        What each combination is made of.
+    group_means_ : list of arrays
+        Of each combination with groups the mean of every code, and at last that of all rows.
+    middle_, least_, size_ : arrays
+        Mean, least value and standard deviation of each column.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(1, 2, size=(500, 4))
+    >>> found = er.selection.CombinedColumns(1).fit(X, (X[:, 0] - 1.5) * (X[:, 2] - 1.5))
+    >>> found.get_feature_names_out().tolist()
+    ['x0', 'x1', 'x2', 'x3', 'x0 x2']
+    """
+
+    _state = state.State(
+        _wrong_means,
+        n_features_in_=state.size("columns"),
+        middle_=state.array("f8", "columns"),
+        least_=state.array("f8", "columns"),
+        size_=state.array("f8", "columns", low=0),
+        operations_=state.array("i8", "combined", low=0, high=GROUP),
+        left_=state.array("i8", "combined", low=0, below="columns"),
+        right_=state.array("i8", "combined", low=0, below="columns"),
+        group_means_=state.several(state.array("f8", None), "combined"),
+        sizes={"width": lambda its: its["n_features_in_"] + len(its["operations_"])},
+    )
+
+    operations_: NDArray[np.int64] = field(init=False)
+    left_: NDArray[np.int64] = field(init=False)
+    right_: NDArray[np.int64] = field(init=False)
+    group_means_: list = field(init=False)
+
+    n_combinations: int = 12
+    _: KW_ONLY
+    n_columns: int = 8
+    n_rows: int = 4000
+    categorical_features: Any = None
+    random_state: Any = None
+
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> CombinedColumns:
+        """Find the combinations.
+
+        Parameters
+        ----------
+        X : array, n x d
+            The rows; NaN is missing.
+        y : array of n
+            Numbers.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        for name in ("n_combinations", "n_columns", "n_rows"):
+            check_count(name, getattr(self, name))
+        table, target = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=True, ensure_min_samples=2
+        )
+        target = as_numbers(target)
+        weights = check_weights(sample_weight, len(target))
+        codes = self._code_columns(table)
+        ranks = np.unique(row_hashes(np.column_stack([table, target])), return_inverse=True)[1].ravel()
+        order = np.lexsort((weights, ranks))  # by content: the order of the rows does not matter
+        order = order[weights[order] > 0]
+        table, target, weights, ranks = table[order], target[order], weights[order], ranks[order]
+        self._measure(table, weights)
+        chosen = np.unique(ranks, return_inverse=True)[1].ravel() < self.n_rows
+        some, seed = table[chosen], int(generator(self.random_state).integers(2**31))
+
+        def gains(columns: Array) -> Array:
+            machine: Any = BoostingRegressor(**CHOOSING, categorical_features=codes or None, random_state=seed)
+            return machine.fit(columns, target[chosen], weights[chosen]).feature_importances_
+
+        alone = gains(some)
+        used = [int(k) for k in np.argsort(-alone, kind="stable") if alone[k] > 0]
+        numbers = [k for k in used if k not in codes][: self.n_columns]
+        groups = [k for k in used if k in codes][: self.n_columns]
+        pairs = list(combinations(numbers, 2))
+        tried = [(place, *pair) for pair in pairs for place in range(GROUP)]
+        tried += [(OPERATIONS.index("{} / {}"), right, left) for left, right in pairs]
+        tried += [(GROUP, left, right) for left in numbers for right in groups]
+        self._keep(tried, table, weights)
+        gained = gains(np.hstack([some, self._combined(some)]))[table.shape[1] :]
+        best = [int(k) for k in np.argsort(-gained, kind="stable")[: self.n_combinations] if gained[k] > 0]
+        self._keep([tried[k] for k in best], table, weights)
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The columns, and the combinations after them; NaN where one of the two is missing, or where they overflow."""
+        check_is_fitted(self)
+        table = validate_data(self, X, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan", reset=False)
+        with np.errstate(all="ignore"):
+            found = self._combined(table.astype(np.float64, copy=False)).astype(table.dtype, copy=False)
+        found[~np.isfinite(found)] = np.nan
+        return np.hstack([table, found])
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """The names of the columns, and such as ``x0 + x1`` of combinations."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        found = zip(self.operations_, self.left_, self.right_, strict=True)
+        return np.array([*names, *(OPERATIONS[k].format(names[a], names[b]) for k, a, b in found)], dtype=object)
+
+    def combination(self, number: int, x: Any, z: Any, means: Any) -> Any:
+        """One combination, of the values of its two columns; ``means`` are those of its groups, by code."""
+        left, right = int(self.left_[number]), int(self.right_[number])
+        operation, xp = int(self.operations_[number]), namespace(x)
+        if operation == GROUP:
+            known = (z >= 0) & (z < len(self.group_means_[number]) - 1)
+            place = xp.where(known, z, float(len(self.group_means_[number]) - 1))
+            return (x - means[place.astype(int)]) / self.size_[left]
+        if operation < 3:
+            p, q = (x - self.middle_[left]) / self.size_[left], (z - self.middle_[right]) / self.size_[right]
+            return p + q if operation == 0 else p - q if operation == 1 else p * q
+        p, q = (x - self.least_[left]) / self.size_[left], (z - self.least_[right]) / self.size_[right]
+        return p * q if operation == 3 else p / (xp.maximum(q, 0.0) + FLOOR)
+
+    # --- learning ---------------------------------------------------------------------------------------------------
+
+    def _code_columns(self, table: Array) -> list[int]:
+        """The columns that hold codes of categories."""
+        given = [] if self.categorical_features is None else np.asarray(self.categorical_features)
+        places = np.arange(table.shape[1])
+        try:
+            codes = [int(k) for k in places[given]] if len(given) else []
+        except (IndexError, TypeError) as error:
+            raise EmpiriskError(
+                f"categorical_features={self.categorical_features!r} must be places of columns of X, or a mask of them."
+            ) from error
+        for column in codes:
+            values = table[:, column][~np.isnan(table[:, column])]
+            if ((values < 0) | (values != np.rint(values)) | (values >= MOST_CODES)).any():
+                raise EmpiriskError(
+                    f"Column {column} of X is in categorical_features, and holds other numbers than codes 0, 1, ...; "
+                    "encode its categories, as OrdinalEncoder does."
+                )
+        return codes
+
+    def _measure(self, table: Array, weights: Array) -> None:
+        """Mean, least value and deviation of the known values of each column."""
+        known = ~np.isnan(table)
+        say = np.where(known, weights[:, None], 0.0)
+        total = np.maximum(say.sum(axis=0), np.finfo(float).tiny)
+        reach = np.maximum(np.abs(np.where(known, table, 0.0)).max(axis=0, initial=0.0), np.finfo(float).tiny)
+        scaled = np.where(known, table, 0.0) / reach  # squares of large numbers would overflow
+        middle = (say * scaled).sum(axis=0) / total
+        deviation = np.sqrt((say * (scaled - middle) ** 2).sum(axis=0) / total)
+        self.middle_, self.size_ = middle * reach, np.where(deviation > 1e-12, deviation * reach, 1.0)
+        self.least_ = np.where(known, table, np.inf).min(axis=0, initial=np.inf)
+        self.least_ = np.where(np.isfinite(self.least_), self.least_, 0.0)
+
+    def _keep(self, chosen: list[tuple[int, int, int]], table: Array, weights: Array) -> None:
+        """Set what the combinations are made of."""
+        found = np.array(chosen, dtype=np.int64).reshape(-1, 3)
+        self.operations_, self.left_, self.right_ = (np.ascontiguousarray(column) for column in found.T)
+        self.group_means_ = [
+            self._means(table[:, left], table[:, right], weights) if operation == GROUP else np.zeros(0)
+            for operation, left, right in chosen
+        ]
+
+    def _means(self, values: Array, codes: Array, weights: Array) -> Array:
+        """The mean of the known values of each code, and of all rows; that for codes without any."""
+        known = ~np.isnan(values)
+        every = np.average(values[known], weights=weights[known])
+        both = known & ~np.isnan(codes)
+        places = codes[both].astype(np.intp)
+        mass = np.bincount(places, weights[both])
+        sums = np.bincount(places, weights[both] * (values[both] - every))
+        return np.append(every + sums / np.where(mass > 0, mass, 1.0), every)
+
+    def _combined(self, table: Array) -> Array:
+        """All combinations."""
+        found = np.empty((len(table), len(self.operations_)))
+        with np.errstate(all="ignore"):
+            for number, (left, right) in enumerate(zip(self.left_, self.right_, strict=True)):
+                means = self.group_means_[number]
+                found[:, number] = self.combination(number, table[:, left], table[:, right], means)
+        found[~np.isfinite(found)] = np.nan
+        return found
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
