@@ -295,3 +295,7 @@ def test_formulas_have_primes_on_the_line_and_room_behind_functions():
     assert "<msub><mi>x</mi><mi>i</mi></msub><mo" in mathml("x_i'w")
     assert mathml(r"\sin x + \ln(2)").count("mspace") == 1
     assert "<msup><mi>x</mi><mn>2</mn></msup>" in mathml("x^2")
+    assert "<msub><mi>log</mi><mn>2</mn></msub><mspace" in mathml(r"\log_2 K")
+    assert mathml(r"\Big\| x \Big\|").count("\u2016") == 2
+    with pytest.raises(ValueError, match="does not know"):
+        mathml(r"\nosuchsign x")

@@ -6,6 +6,7 @@ animation, a slider or a table as HTML.
 
 import re
 from pathlib import PurePosixPath
+from textwrap import indent
 from typing import Any
 
 from docutils import nodes
@@ -16,6 +17,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx_gallery import notebook
 from sphinx_gallery.scrapers import figure_rst
 
+WIDE = 2.0  # times its height: a picture that is wider would be too small to read on a phone, where it can be scrolled
 DPI = 130  # of a picture: sharp on a phone, and a page of six of them stays below a megabyte
 
 
@@ -42,7 +44,9 @@ def _saved(figure: Figure, block_vars: dict[str, Any], gallery_conf: dict[str, A
     titles = [axes.get_title(loc) for axes in figure.axes for loc in ("left", "center", "right")]
     heading = getattr(figure, "get_suptitle", str)()
     alternative = ", ".join(" ".join(text.split()) for text in [heading, *titles] if text)
-    return figure_rst([path], gallery_conf["src_dir"], alternative)
+    picture = figure_rst([path], gallery_conf["src_dir"], alternative)
+    width, height = figure.get_size_inches()
+    return f"\n.. container:: wide-picture\n{indent(picture, '    ')}" if width > WIDE * height else picture
 
 
 #: What notebooks, which know Markdown alone, have instead of our directives and of links within the site.

@@ -94,9 +94,9 @@ er.plots.validation_curve(tried, chosen_by, honest, parameter="circles tried")
 
 # %%
 # The same holds for every machine that minimises the training error. Since the minimum over w of an average is never
-# larger than the average at any fixed w, E[training error] <= true error of the best w <= E[true error of the fit].
-# Rows that had no part in the fit give an unbiased estimate. For least squares with d weights on n rows and noise of
-# variance 1 the first number is even known, 1 - d/n:
+# larger than the average at any fixed w, the expected training error is at most the true error of the best w, and that
+# is at most the expected true error of the fit. Rows that had no part in the fit give an unbiased estimate. For least
+# squares with d weights on n rows and noise of variance 1 the first number is even known, :math:`1 - d/n`:
 
 n, d, weights = 30, 10, rng.normal(size=10)
 inner, outer, test = [], [], []

@@ -273,7 +273,8 @@ figure
 margin = forest.margins(X_test, y_test)
 votes = forest.predict(X_test)
 assert np.isclose(np.mean(margin < 0), np.mean(votes != y_test), atol=0.02)
-print(forest.spread(X_test, y_test))
+spread = forest.spread(X_test, y_test)
+print(f"strength {spread.strength:.2f}, correlation {spread.correlation:.2f}")
 
 # %%
 # How good could it be, if the members were independent? Each wrong with probability p, the majority is wrong with a
@@ -332,10 +333,10 @@ assert machine.training_errors_[-1] <= product <= np.exp(-2 * np.sum(machine.edg
 assert np.isclose(machine.bound_[-1], product)
 
 # %%
-# The training error reaches zero, and the error on new rows often goes on falling. The margins y f(x) / sum alpha show
-# why: they keep growing, and a bound on the true error depends on them and not on the number of rounds
-# (:func:`empirisk.theory.adaboost_margin_bound`). On the left are the stumps on the rectangle and their bound, on the
-# right the margins of the deeper trees.
+# The training error reaches zero, and the error on new rows often goes on falling. The margins
+# :math:`y f(x) / \sum_t \alpha_t` show why: they keep growing, and a bound on the true error depends on them and not on
+# the number of rounds (:func:`empirisk.theory.adaboost_margin_bound`). On the left are the stumps on the rectangle and
+# their bound, on the right the margins of the deeper trees.
 
 ball_train, ball_test = (np.sum(part**2, axis=1) > 9.34 for part in (X_train, X_test))
 long = er.AdaBoostClassifier(er.TreeClassifier(max_depth=3), n_estimators=200).fit(X_train, ball_train)

@@ -80,7 +80,8 @@ link(mice, machine.labels_, task="clusters", family="kmeans", count=3)
 # Behind a kernel
 # ---------------
 # Straight borders cannot part a ring from what it surrounds. Behind a map they can. The means live in the feature
-# space, but distances to them need only the Gram matrix: with I_j the rows of cluster j,
+# space, but distances to them need only the Gram matrix: with
+# :math:`I_j` the rows of cluster j,
 #
 # .. math:: \|\phi(x) - m_j\|^2 = k(x, x) - \frac{2}{|I_j|} \sum_{i \in I_j} k(x, x_i)
 #           + \frac{1}{|I_j|^2} \sum_{i, l \in I_j} k(x_i, x_l)
@@ -153,10 +154,10 @@ assert agreement(er.Hierarchical("single", features=kernel, n_clusters=2).fit(ri
 #
 # .. math:: p(x) = (2\pi)^{-d/2}\, |S|^{-1/2}\, \exp\big(-\tfrac12 (x - m)^\top S^{-1} (x - m)\big)
 #
-# The exponent is negative and quadratic, and the factor in front makes the integral one: 1/(sqrt(2 pi) s) for d = 1,
-# and 1/(2 pi sqrt(det S)) for d = 2. The parameters under which the rows are most likely are their mean and their
-# covariance, divided by n. If all directions share one variance, it is the sum of squares divided by n d: each row
-# has d numbers.
+# The exponent is negative and quadratic, and the factor in front makes the integral one: :math:`1 / (\sqrt{2 \pi}\, s)`
+# for d = 1, and :math:`1 / (2 \pi \sqrt{|S|})` for d = 2. The parameters under which the rows are most likely are their
+# mean and their covariance, divided by n. If all directions share one variance, it is the sum of squares divided by n
+# d: each row has d numbers.
 
 cloud = rng.normal(size=(500, 2)) * [2.0, 1.0] + [1.0, -1.0]
 full = er.GaussianDensity("full", reg_covar=0.0).fit(cloud)
@@ -232,14 +233,14 @@ assert np.allclose(hard.T @ moons / hard.sum(axis=0)[:, None], many.cluster_cent
 # Outliers
 # --------
 # A row is strange where the density is low. Instead of estimating the density everywhere, the *one-class SVM* looks
-# for the region itself: :math:`\langle w, \phi(x) \rangle \geq \rho` for most rows, with rho as large as possible.
-# Its dual is a minimum,
+# for the region itself: :math:`\langle w, \phi(x) \rangle \geq \rho` for most rows, with :math:`\rho` as large as
+# possible. Its dual is a minimum,
 #
 # .. math:: \min_\alpha \tfrac12\, \alpha^\top K \alpha \quad\text{with}\quad
 #           0 \leq \alpha_i \leq C,\; \sum_i \alpha_i = 1
 #
-# With C = 1/(nu n), at most the share nu of the rows lies outside, and at least that share are support vectors. A C of
-# 0.02 with 100 rows is therefore nu = 1/2: a boundary through the middle of the data.
+# With :math:`C = 1 / (\nu n)`, at most the share :math:`\nu` of the rows lies outside, and at least that share are
+# support vectors. A C of 0.02 with 100 rows is therefore :math:`\nu = 1/2`: a boundary through the middle of the data.
 
 rows = moons[:100]
 half = er.OneClassSVM(nu=1 / (0.02 * 100), features=er.kernels.Gaussian.from_gamma(5.0), tol=1e-9).fit(rows)

@@ -81,8 +81,8 @@ er.plots.slider(rebuilt_from, k=[1, 2, 5, 10, 20, 64])
 # %%
 # A direction without variance tells nothing, and it is a danger: if the second column is -5 times the first, the rows
 # lie on a line. The rank is one, and dividing by a second singular value that is only rounding gives large and
-# meaningless numbers. The library leaves such directions out: the solution is the shortest of all, (2, -10)/26 for y
-# = 2 x_1.
+# meaningless numbers. The library leaves such directions out: the solution is the shortest of all, (2, -10)/26 for
+# :math:`y = 2 x_1`.
 
 x = rng.uniform(size=(50, 1))
 line = np.hstack([x, -5 * x])
@@ -94,9 +94,10 @@ assert np.allclose(shortest.coef_, [2 / 26, -10 / 26])
 # %%
 # Behind a kernel
 # ---------------
-# *Kernel PCA* does the same in the feature space. Only inner products are needed, of rows that are centred there:
-# with H = I - 11'/n the centred Gram matrix is H K H. A direction is :math:`u = \sum_i a_i \phi(x_i)`, and its length
-# is one if a'Ka = 1: eigenvectors of length one have to be divided by the root of their eigenvalue.
+# *Kernel PCA* does the same in the feature space. Only inner products are needed, of rows that are centred there: with
+# :math:`H = I - J/n`, where J is all ones, the centred Gram matrix is H K H. A direction is
+# :math:`u = \sum_i a_i \phi(x_i)`, and its length is one if :math:`a'Ka = 1`: eigenvectors of length one have to be
+# divided by the root of their eigenvalue.
 
 angle = rng.uniform(0, 2 * np.pi, 200)
 ring = np.repeat([0, 1], 100)
@@ -275,8 +276,8 @@ assert not np.allclose(H5 @ X.T @ X @ H5, centred.T @ centred)
 #
 # .. solution::
 #
-# Entry (i, j) of H K H is <phi(x_i) - mean, phi(x_j) - mean>, since multiplying by H subtracts means of rows and
-# columns.
+# Entry (i, j) of H K H is :math:`\langle \phi(x_i) - m, \phi(x_j) - m \rangle` with the mean m of all
+# :math:`\phi(x_i)`, since multiplying by H subtracts means of rows and columns.
 
 phi = er.maps.PolynomialKernel(2).fit(rings).transform(rings)
 phi = phi - phi.mean(axis=0)

@@ -60,7 +60,7 @@ assert np.allclose(by_hand.transform(corners), np.column_stack([np.maximum(total
 
 # %%
 # In general, a unit for every true row of the truth table, and an "or" of them, is a network for any function of k
-# bits. It may need 2^k units: everything can be written down, not everything cheaply.
+# bits. It may need :math:`2^k` units: everything can be written down, not everything cheaply.
 
 parity = [bin(number).count("1") % 2 == 1 for number in range(16)]
 bits = np.array([[number >> shift & 1 for shift in (3, 2, 1, 0)] for number in range(16)], dtype=float)
@@ -154,9 +154,9 @@ for W, gradient in zip(weights, backward(x, y, weights), strict=True):
         assert np.isclose(gradient[place], (above - below) / (2 * step), atol=1e-6)
 
 # %%
-# In a chain of neurons with weight w the gradient of the first is a product of all later factors w sigma'(u). If they
-# are below one it *vanishes*, above one it *explodes*. The slope of the sigmoid is at most 1/4, and that of relu is
-# one or zero, which is why relu made deep networks trainable.
+# In a chain of neurons with weight w the gradient of the first is a product of all later factors
+# :math:`w\, \sigma'(u)`. If they are below one it *vanishes*, above one it *explodes*. The slope of the sigmoid is at
+# most 1/4, and that of relu is one or zero, which is why relu made deep networks trainable.
 
 depth = 20
 slope_of_sigmoid = 0.25
@@ -303,16 +303,19 @@ assert moved[512][1] == 0
 print({width: round(float(far), 3) for width, (far, _) in moved.items()})
 
 # %%
-# The scale matters. If the hidden weights shrink as 1/sqrt(width) too, the answer begins at zero, and all weights
-# have to travel to get away from there, in wide networks as in narrow ones.
+# The scale matters. If the hidden weights shrink as :math:`1 / \sqrt{\text{width}}` too, the answer begins at zero, and
+# all weights have to travel to get away from there, in wide networks as in narrow ones.
 
 travelled = [drift(width, hidden_scale=1 / np.sqrt(width))[0] for width in (32, 512)]
 assert min(travelled) > 1
 assert travelled[1] > 0.7 * travelled[0]
 
 # %%
-# If weights hardly move, the network is nearly linear *in its weights*: f(x, W) is about f(x, W_0) + <grad f(x, W_0),
-# W - W_0>. That is a linear machine whose features are the gradients of the *output* at the first weights, and its
+# If weights hardly move, the network is nearly linear *in its weights*:
+#
+# .. math:: f(x, W) \approx f(x, W_0) + \langle \nabla_W f(x, W_0),\, W - W_0 \rangle .
+#
+# That is a linear machine whose features are the gradients of the *output* at the first weights, and its
 # kernel is the *tangent kernel*. It can stand in the slot ``features=`` as any other kernel.
 
 tangent = er.kernels.Tangent(er.Network([64], random_state=0))

@@ -101,8 +101,8 @@ print(needed)
 #
 # The VC dimension
 # ----------------
-# Infinite classes can be counted by what they do to n points: how many of the 2^n labellings can they produce? The
-# *VC dimension* is the largest n at which some n points can be labelled in all ways. Lines in the plane: all eight
+# Infinite classes can be counted by what they do to n points: how many of the :math:`2^n` labellings can they produce?
+# The *VC dimension* is the largest n at which some n points can be labelled in all ways. Lines in the plane: all eight
 # labellings of a triangle, but never all sixteen of four points.
 
 
@@ -149,8 +149,8 @@ assert er.theory.vc_dimension("rectangle", 2).value == 4
 # - the kernel :math:`\langle x, z \rangle^2` in d columns is a linear machine in d (d + 1)/2 features, so its
 #   dimension is one more;
 # - a Gaussian kernel that is narrow enough fits any labels of different rows: infinite;
-# - trees on d columns of zeros and ones have a leaf for every row there can be: 2^d;
-# - networks of sign units with \|E\| weights have at most 2 \|E\| log2(e \|E\|): connections count, not units.
+# - trees on d columns of zeros and ones have a leaf for every row there can be: :math:`2^d`;
+# - networks of sign units with E weights have at most :math:`2 E \log_2(e E)`: connections count, not units.
 
 machine = er.SVM(features=er.kernels.Polynomial(2, constant=0.0)).fit(rng.normal(size=(20, 3)), np.arange(20) % 2)
 assert er.theory.vc_dimension(machine).value == 3 * 4 / 2 + 1
@@ -306,8 +306,8 @@ for n, all_ways in ((2, True), (3, False)):
 #
 # .. solution::
 #
-# There are 2^1024 functions: ln of that is 710, and 7128 rows are asked for, though there are only 1024 inputs.
-# Without a smaller class nothing is learned before everything has been seen.
+# There are :math:`2^{1024}` functions: ln of that is 710, and 7128 rows are asked for, though there are only 1024
+# inputs. Without a smaller class nothing is learned before everything has been seen.
 
 asked = er.theory.sample_size(hypotheses=2**1024, epsilon=0.1, delta=0.05).value
 assert asked == int(np.ceil((1024 * np.log(2) - np.log(0.05)) / 0.1))
@@ -322,7 +322,7 @@ assert asked > 1024
 #
 # .. solution::
 #
-# At most ln(10^6/0.05)/500, about 3.4 %, with 95 % confidence.
+# At most :math:`\ln(10^6 / 0.05) / 500`, about 3.4 %, with 95 % confidence.
 
 claim = er.theory.finite_class_bound(1_000_000, n=500, delta=0.05)
 assert np.isclose(claim.value, np.log(1e6 / 0.05) / 500)
