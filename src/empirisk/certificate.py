@@ -168,19 +168,24 @@ class Proof:
     def _slopes(self) -> RowVector:
         return self.problem.slopes(self._f)
 
-    def with_rounding(self) -> Certificate:
-        """The certificate with the rounding of predictions and targets in its gap.
+    @property
+    def rounding(self) -> float:
+        """What the rounding of predictions and targets moves the objective by.
 
         A product <a_i, w> is off by a unit in the last place of its largest term, and a residual by one of f_i and y_i,
         which is much where columns nearly cancel or targets lie far from zero. The objective is off by that times the
         slopes of the losses.
         """
-        problem, known = self.problem, self.certificate
         terms, lengths = self._terms()
         moved, squares = self._moved(terms, lengths)
         moved += float(terms @ np.sqrt(squares))
-        gap = float(known.gap + EPSILON * moved) if math.isfinite(moved) else math.inf
-        relative = gap / problem.magnitude(known.primal, known.dual) if math.isfinite(gap) else math.inf
+        return float(EPSILON * moved) if math.isfinite(moved) else math.inf
+
+    def with_rounding(self) -> Certificate:
+        """The certificate with the rounding of predictions and targets in its gap."""
+        known = self.certificate
+        gap = known.gap + self.rounding
+        relative = gap / self.problem.magnitude(known.primal, known.dual) if math.isfinite(gap) else math.inf
         return replace(known, gap=gap, relative_gap=relative)
 
     def _terms(self) -> tuple[Array, RowVector | None]:

@@ -344,6 +344,10 @@ class Problem:
             return self.per_output(weights) * self.loss.derivative(y, f)
 
         at_best = self.rowspace.map(slopes, self.weights, self.y, self.constant_predictions, width=self._entries)
+        if self.intercept and not self.loss.smooth:
+            # Of the slopes at a corner those that sum to zero: they do not depend on where columns have their zero.
+            mean = self.rowspace.total(at_best) / self.rowspace.total(self.weights)
+            at_best = self.rowspace.map(lambda c, u: u - self.per_output(c) * mean, self.weights, at_best)
         correlations = self.design.tdot(at_best)
         # What rounding leaves of a constant column would make a path of huge C.
         if not (self.penalty.smooth or self.design.implicit):

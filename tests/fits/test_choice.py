@@ -57,6 +57,18 @@ def test_the_format_of_the_rows_has_no_say(machine, constant):
         assert np.argmin(other.mean) == np.argmin(dense.mean)
 
 
+@pytest.mark.parametrize("penalty", ["l1", er.penalties.GroupL1(2)], ids=str)
+@pytest.mark.parametrize("machine", [er.SVM(), er.SVR(), er.Classifier("crammer_singer")], ids=repr)
+def test_the_values_to_try_do_not_depend_on_where_columns_have_their_zero(machine, penalty):
+    """Beside the best constant many rows lie at a corner of the loss, where any of many slopes is right."""
+    X, y = rows(np.random.default_rng(0))
+    y = np.digitize(y, np.quantile(y, [0.3, 0.8])) if is_classifier(machine) else y
+    found = []
+    for moved in (X, X + 100.0, sparse.csr_array(X), sparse.csr_array(X + 100.0)):
+        found.append(natural_range(clone(machine).set_params(penalty=penalty, tol=1e-6).problems(moved, y)))
+    np.testing.assert_allclose(found[1:], [found[0]] * 3, rtol=1e-9)
+
+
 def test_of_weighted_rows_the_natural_range_is_that_of_repeated_ones():
     random = np.random.default_rng(0)
     X, y = rows(random)

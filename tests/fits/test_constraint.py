@@ -114,6 +114,15 @@ def test_a_radius_of_zero_leaves_the_best_constant(loss, penalty):
 
 
 @pytest.mark.row("E9")
+def test_the_gap_holds_the_rounding_of_a_perfect_fit():
+    machine = er.Regressor("gamma", C=er.Constraint(0.1), tol=1e-3).fit(X, np.full(40, 1e8))
+    off = X.astype(np.longdouble) @ machine.coef_ + machine.intercept_ - np.log(np.longdouble(1e8))
+    losses = 2 * np.sum(off + np.expm1(-off))
+    assert losses > 0
+    assert losses <= machine.certificate_.primal + machine.certificate_.gap
+
+
+@pytest.mark.row("E9")
 @pytest.mark.parametrize("radius", [0.0, 0.3, 5.0])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "absolute"])
 def test_behind_a_kernel_too(loss, radius):

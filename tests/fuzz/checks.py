@@ -44,6 +44,8 @@ SLOW = 0.5
 CLOSE = 1e-6
 #: A gap of a millionth of the objective leaves weights a thousandth of their size.
 ROUGH = 1e-3
+#: The gap of the fits by which a C is judged, of their objective; rows held out differ by its root.
+SCORED = 1e-4
 #: How often another solver's point is a rival: it costs a fit.
 OTHER_SOLVER = 0.3
 #: Other people's transformers know no weights, landmarks are drawn from the rows as they stand, and of several metrics
@@ -101,6 +103,8 @@ NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
 )
 #: What keeps the columns, or combinations of columns, of most merit.
 BY_MERIT = (er.selection.InformationSelection, er.selection.CombinedColumns)
+#: What leaves the choice of C alone: folds take rows by their places, and a row that is left out has all of its weight.
+CHOOSES_ALIKE = {"cv": ("format", "container"), "loo": ("format", "container", "order")}
 #: Machines that judge by folds of the rows, and the parameters for which others do.
 FOLDED = (er.selection.GreedySelection, er.selection.Search, er.selection.Threshold)
 
@@ -339,6 +343,9 @@ def _is_certified(case: Case, outcome: Outcome) -> Iterator[Finding]:
     certificate = outcome.machine.certificate_
     if not np.isfinite(certificate.gap):
         return
+    if isinstance(outcome.machine.C, er.Constraint):
+        yield from _holds_within_the_radius(outcome.machine.C.limit, parts, certificate)
+        return
     stored = [part.value(part.found) for part in parts]
     if np.isinf(outcome.machine.C_):  # any of its rivals would have to keep all margins
         kept = SEPARATED * sum(len(part.y) for part in parts)
@@ -353,6 +360,26 @@ def _is_certified(case: Case, outcome: Outcome) -> Iterator[Finding]:
         yield "false certificate", f"stored {sum(stored):.10g} where {certificate}"
     if sum(min(pair) for pair in zip(best, stored, strict=True)) < certificate.primal - certificate.gap - rounding:
         yield "false certificate", f"{sum(best):.10g} is attained where {certificate}"
+
+
+def _holds_within_the_radius(radius: float, parts: list[equation.Piece], certificate: Any) -> Iterator[Finding]:
+    """The weights keep to the radius, and nothing within it has a smaller sum of losses than the certificate allows."""
+    size = sum(part.size(part.found) for part in parts)
+    if not size <= radius * (1 + CLOSE):
+        yield "false certificate", f"R(w) = {size:.10g} of {certificate}"
+    stored = [part.loss_sum(part.found) for part in parts]
+    rounding = equation.DIGITS * sum(part.magnitude(value) for part, value in zip(parts, stored, strict=True))
+    if sum(stored) > certificate.primal + certificate.gap + rounding:
+        yield "false certificate", f"stored {sum(stored):.10g} where {certificate}"
+    constants = [part.constant() for part in parts]
+    for points in ([min(rivals.points(part), key=part.value) for part in parts], constants):
+        larger = sum(part.size(point) for part, point in zip(parts, points, strict=True))
+        # R is convex and zero at zero: so much smaller weights are within the radius.
+        share = min(1.0, radius / larger) if larger else 1.0
+        inside = [(share * w, b) for w, b in points]
+        best = sum(part.loss_sum(point) for part, point in zip(parts, inside, strict=True))
+        if best < certificate.primal - certificate.gap - rounding:
+            yield "false certificate", f"{best:.10g} is attained where {certificate}"
 
 
 def _other_solvers_points(case: Case) -> list[equation.Point]:
@@ -375,7 +402,11 @@ def _objective_is_that_of(
         if case.machine.get_params().get("max_time") is None and "features(X) holds" not in str(other.error):
             yield word, f"refused: {other.error}"
         return
-    if not (outcome.exact and other.exact) or case.machine.get_params().get("C") in ("cv", "loo"):
+    if not (outcome.exact and other.exact):
+        return
+    if case.machine.get_params().get("C") in ("cv", "loo"):
+        if word in CHOOSES_ALIKE[case.machine.C]:
+            yield from _chooses_alike(outcome, other, word)
         return
     first, second = outcome.proof, other.proof
     if first is not None and second is not None:
@@ -395,6 +426,15 @@ def _objective_is_that_of(
         )
         if not same:
             yield word, f"{one.ravel()[:4]} and {two.ravel()[:4]}"
+
+
+def _chooses_alike(outcome: Outcome, other: Outcome, word: str) -> Iterator[Finding]:
+    """Compare what two choices of C have tried, and by which losses of held-out rows."""
+    one, two = outcome.machine.choice_, other.machine.choice_
+    if not (one.values.shape == two.values.shape and np.allclose(one.values, two.values, rtol=CLOSE, atol=0)):
+        yield word, f"C from {one.values} and {two.values}"
+    elif not np.allclose(one.mean, two.mean, rtol=np.sqrt(max(SCORED, outcome.machine.tol)), atol=0):
+        yield word, f"held-out losses {one.mean} and {two.mean}"
 
 
 def _members_are_proven(machine: Any) -> bool:

@@ -18,6 +18,8 @@ from tests.fuzz import data
 
 Long = np.longdouble
 Point = tuple[np.ndarray, np.ndarray]
+#: The C of weights that a radius does not bound: a larger one makes no difference.
+LARGEST = 1e30
 #: Rounding of a value that is summed from parts of this size.
 DIGITS = 1e-9
 
@@ -42,19 +44,34 @@ class Piece:
 
     def value(self, point: Point) -> float:
         """The objective at a point, in extended precision."""
-        w, b = (np.asarray(part, dtype=Long) for part in point)
         with np.errstate(all="ignore"):
-            f = self.phi.astype(Long) @ w + b
-            if self.gram:
-                size = 0.5 * self.penalty.l2 * np.sum(w * (self.phi.astype(Long) @ w))
-            elif hasattr(self.penalty, "groups"):
-                size = self._groups(w)
-            elif self.penalty.name() == "positive" and np.min(w, initial=0.0) < 0:
-                size = np.inf
-            else:
-                size = self.penalty.l1 * np.abs(w).sum() + 0.5 * self.penalty.l2 * np.sum(w * w)
-            total = size + Long(self.C) * np.sum(self.weights.astype(Long) * self._losses(f))
+            total = self._size(point) + Long(self.C) * self._loss_sum(point)
         return float(total) if np.isfinite(total) else np.inf
+
+    def size(self, point: Point) -> float:
+        """R(w) at a point, in extended precision."""
+        with np.errstate(all="ignore"):
+            return float(self._size(point))
+
+    def loss_sum(self, point: Point) -> float:
+        """sum_i c_i loss(y_i, f(x_i)) at a point, in extended precision."""
+        with np.errstate(all="ignore"):
+            total = self._loss_sum(point)
+        return float(total) if np.isfinite(total) else np.inf
+
+    def _size(self, point: Point) -> Any:
+        w = np.asarray(point[0], dtype=Long)
+        if self.gram:
+            return 0.5 * self.penalty.l2 * np.sum(w * (self.phi.astype(Long) @ w))
+        if hasattr(self.penalty, "groups"):
+            return self._groups(w)
+        if self.penalty.name() == "positive" and np.min(w, initial=0.0) < 0:
+            return np.inf
+        return self.penalty.l1 * np.abs(w).sum() + 0.5 * self.penalty.l2 * np.sum(w * w)
+
+    def _loss_sum(self, point: Point) -> Any:
+        w, b = (np.asarray(part, dtype=Long) for part in point)
+        return np.sum(self.weights.astype(Long) * self._losses(self.phi.astype(Long) @ w + b))
 
     def _groups(self, w: np.ndarray) -> Any:
         """sum_g sqrt(size_g) |w_g|: neighbouring columns, or those of one label, over all classes together."""
@@ -106,8 +123,6 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
     features = getattr(machine, "features_", None)
     if isinstance(features, er.maps.SeveralKernels):
         return None
-    if isinstance(machine.C, er.Constraint):  # it minimises the losses alone
-        return None
     gram = isinstance(features, Kernel)
     if gram and features.takes != "vectors":
         return None
@@ -115,9 +130,12 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     loss, penalty, scale = losses.find(machine.loss), penalties.find(machine.penalty), machine.C_
     loss = losses.find(loss.joint_form or loss) if getattr(machine, "scheme_", "") == "joint" else loss
-    if not isinstance(machine.C, str) and np.isinf(machine.C) and loss.hard_form is None:
+    constrained = isinstance(machine.C, er.Constraint)
+    if not (isinstance(machine.C, str) or constrained) and np.isinf(machine.C) and loss.hard_form is None:
         penalty = penalties.NoPenalty()
-    if np.isinf(scale):  # of a hard margin the smallest R and no losses, whatever rows weigh
+    if constrained:
+        scale = min(scale, LARGEST)
+    elif np.isinf(scale):  # of a hard margin the smallest R and no losses, whatever rows weigh
         loss, scale, weights = losses.find(loss.hard_form), 1.0, (weights > 0).astype(float)
     if gram:
         # Fits take the values of a kernel in double precision, whatever the rows come in.

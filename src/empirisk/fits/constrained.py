@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import brentq
 
+from empirisk.certificate import Proof
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.choice import natural_range
 from empirisk.fits.constraint import Constraint
@@ -106,6 +107,13 @@ class RadiusSearch:
         """How far the answer may be from the least sum of losses."""
         rounding = 4 * np.finfo(float).eps * (abs(self.answer.loss) + abs(self.bound))
         return max(self.answer.loss - self.bound, 0.0) + rounding
+
+    @property
+    def rounding(self) -> float:
+        """What the rounding of predictions and targets moves the losses of the answer by."""
+        C = self.answer.C if 0 < self.answer.C < math.inf else 1.0  # the points may hold multipliers in its scale
+        pairs = zip(self.problems, self.answer.points, strict=True)
+        return sum(Proof(problem.with_C(C), point).rounding for problem, point in pairs) / C
 
     @property
     def ended(self) -> bool:
@@ -252,8 +260,8 @@ def constrained(
 
 def _fits(search: RadiusSearch, seconds: float) -> list[Fit]:
     """The answer with the certificate of the constrained problem, whose gap the problems share."""
-    answer, share = search.answer, 1.0 / len(search.problems)
-    relative, tol = search.gap / search.magnitude, search.run.limits.tol
+    answer, share, gap = search.answer, 1.0 / len(search.problems), search.gap + search.rounding
+    relative, tol = gap / search.magnitude, search.run.limits.tol
     cut = next((fit.certificate.status for fit in search.fits if fit.cut), Ending.STALLED)
     active = answer.size >= search.radius * (1 - 1e-6)
     words = f"subject to R(w) = {answer.size:.6g} {'=' if active else '<'} {search.radius:.6g}"
@@ -261,5 +269,5 @@ def _fits(search: RadiusSearch, seconds: float) -> list[Fit]:
     found = []
     for fit, point, loss in zip(search.fits, answer.points, answer.losses, strict=True):
         certificate = replace(fit.certificate, primal=float(loss), status=cut, iterations=search.iterations)
-        found.append(Fit(point, certificate.regraded(share * search.gap, relative, tol, words, share * seconds), {}))
+        found.append(Fit(point, certificate.regraded(share * gap, relative, tol, words, share * seconds), {}))
     return [replace(found[0], history=search.history), *found[1:]]

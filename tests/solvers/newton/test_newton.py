@@ -185,6 +185,19 @@ def test_envelopes_of_huge_predictions_know_their_curvature():
     np.testing.assert_allclose(machine.coef_, er.Lasso(C=1e-44).fit(X, y).coef_, rtol=1e-4)
 
 
+def test_models_are_solved_no_finer_than_the_fit_needs(monkeypatch):
+    """A choice of C asks for few digits; models of twenty took seconds where columns of zeros and ones depend."""
+    asked = []
+    monkeypatch.setattr(proximal_newton, "Watch", lambda **given: asked.append(given["tol"]) or Watch(**given))
+    X = np.random.default_rng(0).integers(0, 2, (13, 5)).astype(float)
+    machine = er.SVR(penalty="l1", solver=er.solvers.ProximalNewton())
+    for tol, least in ((1e-3, 1e-10), (1e-10, 1e-20)):
+        machine.set_params(tol=tol).fit(X, X @ np.arange(5.0))
+        assert machine.certificate_.converged
+        assert min(asked) == pytest.approx(least, rel=1e-9, abs=0)
+        asked.clear()
+
+
 def test_the_model_of_dependent_columns_has_as_many_rows_as_they_have_rank():
     """All 454 products of twelve columns on thirteen rows: inner problems of 454 rows took half a minute together."""
     random = np.random.default_rng(0)

@@ -38,8 +38,9 @@ ROUGH = 1e-4
 LEAST_ROOT, LOST = 1e-7, 1e-12
 #: The gap of the model's solution: it is small, so that the last digits cost nothing.
 MODEL_TOL = 1e-13
-#: The same where the penalty is not curved: the gap of the fit is then as large as the error of the gradient.
-FLAT_MODEL_TOL = 1e-20
+#: Where the penalty is not curved the gap of the fit is as large as the error of the gradient, the root of this one:
+#: the share of ``tol`` that the error may be, and the least gap to ask for.
+MODEL_SHARE, FLAT_MODEL_TOL = 0.01, 1e-20
 #: The share of the promised decrease that a step must bring; halvings until it is given up.
 ARMIJO, HALVINGS = 1e-4, 25
 #: A smaller share of the objective is rounding; steps of that size in a row until nothing helps any more.
@@ -353,6 +354,6 @@ class ProximalNewtonCourse:
         ones = np.ones(len(rows))
         model = Problem(Squared(), penalty, 0.5, DenseDesign(rows), targets, ones, intercept=False)
         chosen, _ = choose(model)
-        tol = MODEL_TOL if penalty.l2 > 0 else FLAT_MODEL_TOL
+        tol = MODEL_TOL if penalty.l2 > 0 else max((MODEL_SHARE * self.watch.tol) ** 2, FLAT_MODEL_TOL)
         inner = Watch(tol=tol, max_iter=chosen.limit(model), deadline=self.watch.deadline)
         return chosen.solve(model, inner, Point(w.ravel())).w - w.ravel()
