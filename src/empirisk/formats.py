@@ -38,13 +38,14 @@ def written(value: float) -> str:
 def number(value: float, digits: int = 3) -> str:
     """A number as people write it, rounded to some digits.
 
-    >>> number(48_592.3), number(0.0312345), number(1.5e12)
-    ('48,600', '0.0312', '1.5e+12')
+    >>> number(48_592.3), number(0.0312345), number(1.5e12), number(318.0, 2), number(999.9)
+    ('48,600', '0.0312', '1.5e+12', '320', '1,000')
     """
     if not math.isfinite(value):
         return "-"
     short = f"{value:.{digits}g}"
-    return f"{float(short):,.0f}" if 1e3 <= abs(value) < 1e9 else short
+    whole = min(10**digits, 1e3) <= abs(float(short)) < 1e9
+    return f"{float(short):,.0f}" if whole else short
 
 
 def percent(share: float, places: int | None = None) -> str:

@@ -9,7 +9,7 @@ import typer
 from empirisk.cli.models import load_model
 from empirisk.cli.outputs import say
 from empirisk.errors import listed
-from empirisk.formats import number
+from empirisk.formats import metric_name, number
 from empirisk.report.terms import equation
 from empirisk.tables.model import TableModel, settings_of
 
@@ -27,7 +27,8 @@ def command(
     target = about["target"]
     say(f"{about['machine']} that predicts {target['name']!r}: {target['what']}")
     say(f"  {about['settings']}")
-    for name, value in (about["scores"] | about["description"]).items():
+    scores = {metric_name(name): value for name, value in about["scores"].items()}
+    for name, value in (scores | about["description"]).items():
         if name != "settings":
             say(f"  {name}: {_plain(value)}")
     for key in ("certificate", "equation"):

@@ -1,11 +1,12 @@
 """Sections of the report about the test: scores, confusion matrix, thresholds, largest errors, subgroups."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import fisher_exact, ttest_ind
+from scipy.stats import fisher_exact, ttest_ind_from_stats
 
 from empirisk import plots
 from empirisk.formats import count, metric_name, number, percent, shown
@@ -273,13 +274,18 @@ def subgroups(learned: Any) -> Table:
     p values are multiplied by the number of groups that are tested (Bonferroni).
     """
     loss = losses(learned)
-    found = []
     groups = list(_groups(learned))
-    for name, inside in groups:
-        size = int(inside.sum())
-        large = MIN_GROUP_ROWS <= size <= len(inside) - MIN_GROUP_ROWS and np.ptp(loss) > 0
-        if large and _chance(loss, inside, counted=learned.classes is not None) * len(groups) <= SIGNIFICANCE:
-            found.append((name, size, loss[inside].mean(), loss[~inside].mean()))
+    large = [
+        (name, inside)
+        for name, inside in groups
+        if MIN_GROUP_ROWS <= inside.sum() <= len(inside) - MIN_GROUP_ROWS and np.ptp(loss) > 0
+    ]
+    chances = _chances(loss, [inside for _, inside in large], counted=learned.classes is not None)
+    found = [
+        (name, int(inside.sum()), loss[inside].mean(), loss[~inside].mean())
+        for (name, inside), chance in zip(large, chances, strict=True)
+        if chance * len(groups) <= SIGNIFICANCE
+    ]
     found.sort(key=lambda group: group[3] - group[2])
     # The root of a mean squared error is in the unit of the target.
     numbers = learned.classes is None
@@ -294,12 +300,23 @@ def subgroups(learned: Any) -> Table:
     )
 
 
-def _chance(loss: NDArray[np.float64], inside: NDArray[np.bool_], *, counted: bool) -> float:
-    """p value of the difference between a group and the other rows: Fisher's exact test of counts, Welch's of means."""
+def _chances(loss: NDArray[np.float64], groups: Sequence[NDArray[np.bool_]], *, counted: bool) -> NDArray[np.float64]:
+    """p values of differences between groups and the other rows: Fisher's exact test of counts, Welch's of means.
+
+    Wide tables have thousands of groups, of which many have the same counts: those are tested once.
+    """
     if not counted:
-        return float(ttest_ind(loss[inside], loss[~inside], equal_var=False).pvalue)
-    wrong, right = loss > 0, loss == 0
-    return float(fisher_exact([[np.sum(part & side) for part in (wrong, right)] for side in (inside, ~inside)]).pvalue)
+        parts = [[loss[inside] for inside in groups], [loss[~inside] for inside in groups]]
+        told = [[(part.mean(), part.std(ddof=1), len(part)) for part in side] for side in parts]
+        mine, theirs = (np.array(side).reshape(-1, 3).T for side in told)
+        return ttest_ind_from_stats(*mine, *theirs, equal_var=False).pvalue
+    wrong, rows = int((loss > 0).sum()), len(loss)
+
+    @cache
+    def chance(hits: int, size: int) -> float:
+        return float(fisher_exact([[hits, size - hits], [wrong - hits, rows - size - wrong + hits]]).pvalue)
+
+    return np.array([chance(int((loss[inside] > 0).sum()), int(inside.sum())) for inside in groups])
 
 
 def _groups(learned: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:

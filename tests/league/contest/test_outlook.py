@@ -40,6 +40,15 @@ def test_no_gain_is_said_as_none():
     assert "between" not in sentence([(9.0, 0.5), (20.0, 0.6)], "accuracy", 1.0)  # one doubling was seen
 
 
+def test_no_more_is_promised_than_the_last_doubling_gave_or_than_there_is():
+    late = [(1.0, 0.6), (8.0, 0.6), (16.0, 0.9), (32.0, 0.9)]  # one machine was much better than those before it
+    assert gain(late, more=32.0) == (0.0, 0.0, 0.3)
+    assert "would probably not raise the accuracy" in sentence(late, "accuracy", 1.0)
+    steep = [(1.0, 0.1), (2.0, 0.4), (4.0, 0.7), (8.0, 0.95)]
+    assert gain(steep, more=8.0, top=1.0) == (0.05, 0.05, 0.05)
+    assert gain([(t, -score) for t, score in [(1.0, 3.0), (2.0, 2.0), (4.0, 1.0)]], more=60.0, top=0.0)[2] == 1.0
+
+
 def test_an_error_falls():
     curve = [(2.0**k, -(0.5 - 0.01 * k)) for k in range(7)]
     assert sentence(curve, "rmse", -1.0).startswith("Another 60 s would probably lower the root mean squared error by ")

@@ -120,8 +120,10 @@ class Contest:
     @property
     def more_time(self) -> str:
         """What more time would probably gain; empty without a limit of time, or where nothing is known."""
-        limited = self.budget.limited
-        return sentence(self._curve, self.metric.name, self.metric.sign) if limited else ""
+        if not self.budget.limited:
+            return ""
+        top = max(self.metric.sign * limit for limit in self.metric.limits)
+        return sentence(self._curve, self.metric.name, self.metric.sign, top)
 
     def _look_ahead(self) -> None:
         """Note the best score; once all rows of the first fold were played, tell what more time would gain."""
