@@ -83,6 +83,7 @@ def _whole(contest: Contest, paths: dict[str, Path] | None, tell: Tell) -> Learn
     if paths is not None:
         from empirisk.report.page import page  # what draws takes a while to import, and is needed at the end
 
+        contest.budget.look_again_where(lambda: contest.budget.rest <= 0)
         with stopping(lambda: contest.budget.over):  # pictures for which there is no time are left out
             report = page(learned, paths["model"].name)
         contest.interrupts.ignore_interrupts()

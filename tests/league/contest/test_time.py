@@ -163,6 +163,23 @@ def test_nothing_is_left_out_for_processors_that_were_busy_once(loaded, monkeypa
     assert not [line for line in found.warnings if "ER033" in line]
 
 
+def test_pictures_are_drawn_where_processors_are_free_again(loaded, monkeypatch, tmp_path):
+    for place in ("run", "contest.budget"):
+        monkeypatch.setattr(f"empirisk.league.{place}.pace_now", lambda: 1.0)
+
+    def slowly(*_):
+        loaded.now += 17.5
+        return
+
+    loaded.reading_takes(8.0)
+    monkeypatch.setattr("empirisk.league.verdict.judge.curve", slowly)
+    er.learn(table(400), "y", time=30.0, machines=["centroid", "logistic"], out=tmp_path / "it")
+    page = (tmp_path / "it.report.html").read_text()
+    assert "no room for" in page  # the learning curve
+    assert "<svg" in page
+    assert " pictures: " not in page
+
+
 def test_few_rows_come_first_where_reading_many_took_long(loaded):
     heard = Heard()
     loaded.reading_takes(24.0)
