@@ -11,10 +11,11 @@ import mlflow
 import pandas as pd
 import uvicorn
 from mlflow.pyfunc.scoring_server import init
+from sklearn.base import is_regressor
 
 import empirisk as er
 import empirisk.mlflow
-from clients._rows import X, Y
+from clients._rows import T, X, Y
 
 
 def served(model, rows):
@@ -30,6 +31,20 @@ def served(model, rows):
         return json.load(answer)["predictions"]
 
 
+#: Machines of other kinds, whose fits are logged too.
+OTHERS = [
+    er.ForestClassifier(5),
+    er.SVR(features="gaussian"),
+    er.BoostingRegressor(n_estimators=5),
+    er.KMeans(3),
+    er.PCA(2),
+]
+OTHERS += [
+    er.VoteClassifier(),
+    er.AdaBoostClassifier(n_estimators=3),
+    er.SVM(multiclass="one_vs_one"),
+    er.Hierarchical(),
+]
 frame = pd.DataFrame(X, columns=list("abcd"))
 machine = er.LogisticRegression().fit(frame, Y)
 with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +60,14 @@ with tempfile.TemporaryDirectory() as folder:
     empirisk.mlflow.autolog()
     with mlflow.start_run() as run:
         er.LogisticRegression(C=0.3).fit(frame, Y)
+    for other in OTHERS:
+        other.fit(frame, T if is_regressor(other) else Y)
+        assert mlflow.last_active_run().data.params.keys() == other.get_params(deep=False).keys()
     empirisk.mlflow.autolog(disable=True)
+    with mlflow.start_run():
+        logged = empirisk.mlflow.log_model(OTHERS[0], "forest", frame)
+    assert list(mlflow.pyfunc.load_model(logged.model_uri).predict(frame)) == OTHERS[0].predict(frame).tolist()
+    assert isinstance(empirisk.mlflow.load_model(logged.model_uri), er.ForestClassifier)
     kept = mlflow.get_run(run.info.run_id).data
     assert kept.params["C"] == "0.3"
     assert kept.metrics["relative_gap"] < 1e-5

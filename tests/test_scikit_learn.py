@@ -16,7 +16,8 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.preprocessing import PolynomialFeatures
@@ -232,6 +233,8 @@ def test_single_precision_stays_where_it_does_there():
         (er.LogisticRegression(), LogisticRegression(), "predict_proba"),
         (er.Ridge(), Ridge(), "predict"),
         (er.Lasso(), Lasso(alpha=0.1), "predict"),
+        (er.Ridge(features=er.kernels.Gaussian(1.0)), KernelRidge(kernel="rbf"), "predict"),
+        (er.Regressor(loss="poisson"), PoissonRegressor(), "predict"),
         (er.PCA(2), PCA(2), "transform"),
         (er.KMeans(3, random_state=0), KMeans(3), "transform"),
         (er.GaussianMixture(2, random_state=0), GaussianMixture(2), "predict_proba"),
@@ -239,5 +242,5 @@ def test_single_precision_stays_where_it_does_there():
         (er.maps.Polynomial(2), PolynomialFeatures(2), "transform"),
     ]
     for ours, theirs, method in pairs:
-        found, wanted = (getattr(machine.fit(few, Y), method)(few) for machine in (ours, theirs))
+        found, wanted = (getattr(machine.fit(few, Y.astype(np.float32)), method)(few) for machine in (ours, theirs))
         assert found.dtype == wanted.dtype == np.float32, ours

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_consistent_length
 
 from empirisk import state
@@ -22,19 +22,28 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def in_single_precision(method: Method) -> Method:
-    """Method decorator: of rows in float32 and without a feature map, answers are float32 too, computed in float64.
+    """Method decorator: of rows in float32 answers are float32 too, computed in float64.
 
-    Answers beyond the range of float32 stay as they are: a large number is a better answer than infinity.
+    Scores of classifiers with a feature map stay in float64, as scikit-learn's do.
     """
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         answers = method(self, X, *args, **kwargs)
-        single = _are_single(X) and getattr(self, "features", None) is None
-        fits = single and (np.abs(answers[np.isfinite(answers)]) <= np.finfo(np.float32).max).all()
-        return answers.astype(np.float32) if fits else answers
+        plain = getattr(self, "features", None) is None or isinstance(self, RegressorMixin)
+        return rounded(answers) if plain and _are_single(X) else answers
 
     return call  # type: ignore[return-value]
+
+
+def rounded(answers: Array) -> NDArray[Any]:
+    """Answers in float32. Those beyond its range stay as they are: a large number is a better answer than infinity.
+
+    >>> rounded(np.array([1.0])).dtype.name, rounded(np.array([1e300])).dtype.name
+    ('float32', 'float64')
+    """
+    fits = (np.abs(answers[np.isfinite(answers)]) <= np.finfo(np.float32).max).all()
+    return answers.astype(np.float32) if fits else answers
 
 
 def _are_single(X: Any) -> bool:

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from empirisk import losses
 from empirisk.contract.elsewhere import blockwise
 from empirisk.contract.inputs import check_weights
+from empirisk.contract.outputs import rounded
 from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Loss
 
@@ -46,7 +47,9 @@ class PredictsNumbers(RegressorMixin):
     @blockwise
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """The prediction for each row: f(x), or exp(f(x)), the mean, for deviances such as "poisson"."""
-        return self._respond(self.raw_predict(X))
+        f = self.raw_predict(X)
+        answers = self._respond(f)
+        return rounded(answers) if f.dtype == np.float32 else answers
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R^2; for deviances and quantiles D^2, the share of the loss of the best constant that is explained.
