@@ -119,11 +119,20 @@ def _of_every_class(seed: int) -> Case:
     if getattr(machine, "schema", "") is None:  # it is that of the table
         machine.set_params(schema=er.tables.understand(data.plain(X)))
     parameters = machine.get_params()
+    if isinstance(parameters.get("init"), str) and parameters["init"] == machines.GIVEN:
+        machine.set_params(init=_first_rows(X, parameters))
     patient = isinstance(parameters.get("solver"), machines.SMALL_STEPS)
     if "max_time" in parameters and (patient or random.random() < 0.2):
         machine.set_params(max_time=float(random.choice([1.0, 0.1, 0.1, 0.1])))
     words = f"rows {rows} ({form}), y {targets}, weights {amounts}"
     return Case(seed, machine, X, data.retyped(random, y), data.retyped(random, weights), words, takes)
+
+
+def _first_rows(X: Any, parameters: dict[str, Any]) -> Any:
+    """As many rows as there are means or atoms, to start from; random ones where they are no numbers."""
+    count = next(parameters[name] for name in ("n_clusters", "n_components", "n_atoms") if name in parameters)
+    rows = data.plain(X)[:count]
+    return rows.astype(float) if rows.dtype.kind in "biuf" else "rows" if "n_atoms" in parameters else "random"
 
 
 def _target(random: Random, X: Any, machine: Any) -> tuple[Any, str]:

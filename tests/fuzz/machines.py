@@ -29,6 +29,8 @@ SMALL_STEPS = (
 )
 #: How often the slot of the equation holds a network, each of which takes seconds to compile, and a kernel of items.
 NETWORKS, ITEMS = 0.005, 0.02
+#: Stands for a start that is given as an array: the first rows, which are drawn later.
+GIVEN = "given"
 #: Fits around other machines take many times as long as one of them.
 FEW = 3
 
@@ -213,7 +215,7 @@ def _quantiles(cls: type, random: Random) -> Drawn:
 
 
 def _kmeans(cls: type, random: Random) -> Drawn:
-    init = of(random, "k-means++", "random", "box", "splitting", "assignment")
+    init = of(random, "k-means++", "random", "box", "splitting", "assignment", GIVEN)
     batch = 5 if chance(random, 0.2) else None
     features = None if chance(random, 0.6) else parts.features(random)
     options = {"init": init, "batch_size": batch, "n_init": of(random, 1, 3), "random_state": 0}
@@ -234,7 +236,8 @@ def _floor(random: Random) -> float:
 
 def _mixture(cls: type, random: Random) -> Drawn:
     kind = of(random, "full", "tied", "diagonal", "spherical")
-    options = {"init": of(random, "k-means", "random"), "reg_covar": _floor(random), "n_init": of(random, 1, 2)}
+    init = of(random, "k-means", "random", GIVEN)
+    options = {"init": init, "reg_covar": _floor(random), "n_init": of(random, 1, 2)}
     return Drawn(cls(of(random, 1, 2, 3), kind, random_state=0, **options))
 
 
@@ -254,7 +257,7 @@ def _dictionary(cls: type, random: Random) -> Drawn:
     coding = of(random, "l1", "omp", "top_k", "indicator")
     method = "ksvd" if coding in ("omp", "top_k") and chance(random, 0.5) else "alternating"
     options = {"threshold": of(random, "hard", "soft"), "max_iter": 20, "random_state": 0}
-    return Drawn(cls(of(random, 1, 2, 4), method, coding, **options))
+    return Drawn(cls(of(random, 1, 2, 4), method, coding, init=of(random, "rows", GIVEN), **options))
 
 
 def _metric(cls: type, random: Random) -> Drawn:

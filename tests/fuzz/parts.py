@@ -159,7 +159,8 @@ def network(random: Random) -> Any:
     """A network of a few numbers, seen a few times."""
     activation = str(random.choice(["relu", "tanh", "sigmoid"]))
     layers = [[3], [], [er.nets.Dense(2), er.nets.Activation("tanh")]][int(random.integers(3))]
-    return er.Network(layers, activation, epochs=int(random.choice([1, 3])), n_init=1, random_state=0)
+    options = {"init": str(random.choice(["auto", "he", "glorot", "normal"])), "epochs": int(random.choice([1, 3]))}
+    return er.Network(layers, activation, **options, n_init=1, random_state=0)
 
 
 def image_network(random: Random) -> Any:

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import empirisk as er
+from empirisk.clusters import kmeans, mixture
 from tests.fuzz import cases, checks, machines, parts
 
 #: Run by `make test-all`.
@@ -82,6 +83,21 @@ def test_every_public_class_is_drawn():
     for _ in range(SLOTS):  # which seldom hold networks and kernels of what is no table
         drawn |= parts.classes_in(machines.slot(random, kernels=True)[1])
     assert not {name for name, cls in parts.public_classes().items() if cls not in drawn}
+
+
+def test_every_start_is_drawn():
+    drawn = {name: set() for name in ("KMeans", "GaussianMixture", "Dictionary", "Network")}
+    for name, starts in drawn.items():
+        for seed in range(DRAWS):
+            start = machines.draw(name, np.random.default_rng(seed)).machine.init
+            starts.add(start if isinstance(start, str) else "array")
+    assert drawn["KMeans"] == {*kmeans.INITS, machines.GIVEN}
+    assert drawn["GaussianMixture"] == {*mixture.INITS, machines.GIVEN}
+    assert drawn["Dictionary"] == {"rows", machines.GIVEN}
+    assert drawn["Network"] == {"auto", "he", "glorot", "normal"}
+    made = (cases.make(cases.EVERY + seed).machine for seed in range(500))
+    found = [machine.init for machine in made if hasattr(machine, "init")]
+    assert {np.ndim(start) for start in found if not isinstance(start, str)} == {2}
 
 
 @pytest.mark.parametrize("seeds", FOUND.values(), ids=FOUND.keys())
