@@ -324,6 +324,17 @@ def test_the_shell_sends_contestants_to_a_cluster(client, tmp_path, monkeypatch)
     assert "gives no scheduler that answers" in nobody.output
 
 
+@pytest.mark.long
+def test_the_shell_starts_workers_for_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(X[:200]).assign(sold=labels[:200]).to_csv("sales.csv", index=False)
+    words = ["learn", "sales.csv", "--target", "sold", "--machines", "centroid,logistic", "--json", "--force"]
+    here, there = (CliRunner().invoke(app, [*words, *more]) for more in ([], ["--cluster", "local", "--jobs", "2"]))
+    assert there.exit_code == 0, there.output
+    assert _scores(there) == _scores(here)
+    assert not importlib.import_module("empirisk.scale.workers")._clients
+
+
 def _scores(result):
     found = json.loads(result.stdout[result.stdout.index("{") :])
     return [(row["name"], row["score"]) for row in found["league"]]

@@ -158,5 +158,12 @@ def test_rows_of_jax_stay_where_they_are(monkeypatch):
             machine.fit(jnp.asarray(X, jnp.float32), target)
         np.testing.assert_allclose(machine.coef_, expected, rtol=1e-5, atol=1e-7)
         assert "products on cpu:0" in machine.certificate_.reason
+    expected = er.PCA(2).fit(X.astype(np.float32)).components_
+    monkeypatch.setattr("empirisk.projections.pca.SMALL", 0)  # what is small is decomposed in memory
+    with er.config(device="jax:cpu"), monkeypatch.context() as patched:
+        patched.setattr(DeviceDense, "X", property(taken))
+        found = er.PCA(2).fit(jnp.asarray(X, jnp.float32)).components_
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert found.dtype == np.float32
     with er.config(device="jax:cpu"), pytest.raises(er.errors.EmpiriskError, match="X contains NaN"):
         er.Ridge().fit(jnp.full((3, 2), jnp.nan), np.arange(3.0))

@@ -4,10 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import empirisk as er
+from empirisk.cli.main import app
 from empirisk.linalg.accelerator import accelerator
-from empirisk.scale import device_kernels
 from empirisk.scale.device_kernels import DeviceItems, SentItems, items_on
 from tests.kernel_catalog import first_column, points
 
@@ -62,14 +63,13 @@ def test_sums_over_items_that_fill_no_power_of_two():
 
 def test_items_that_a_device_does_not_hold_are_sent_in_parts(monkeypatch):
     device, V, scales = the_device(), RNG.normal(size=(300, 2)), RNG.random(300)
-    kernel = KERNELS[0].fit(X)
+    kernel = er.kernels.Gaussian(1.0).fit(X)
     items, few = kernel.prepare(X), kernel.prepare(X[:20])
     held, basis = (items_on(device, kernel.expression(each), np.float64) for each in (items, few))
-    monkeypatch.setitem(vars(device), "memory", 4 * 8 * 900 - 1)
-    monkeypatch.setattr(device_kernels, "LEAST_ROOM", 64)
+    monkeypatch.setitem(vars(device), "memory", 4 * 8 * X.size - 1)
     sent = items_on(device, kernel.expression(items), np.float64)
     assert isinstance(sent, SentItems)
-    assert len(list(sent.parts())) > 3
+    assert len(list(sent.parts())) == 2
     K = kernel.between(items)
     some = np.array([200, 3, 77])
     for left in (sent, held):
@@ -83,7 +83,6 @@ def test_items_that_a_device_does_not_hold_are_sent_in_parts(monkeypatch):
     assert total == pytest.approx(whole)
     for machine in (
         er.Ridge(C=2.0, features=er.kernels.Gaussian(1.0)),
-        er.SVM(features=er.kernels.Gaussian(1.0)),
         er.LogisticRegression(features=er.maps.Nystrom(er.kernels.Gaussian(1.0), rank=20, random_state=0)),
     ):
         target = y if hasattr(machine, "raw_predict") else y > 0
@@ -165,6 +164,26 @@ def test_a_device_that_is_not_there_is_named():
         assert accelerator(1e18) is None
     with er.config(device="auto"):
         assert accelerator(1e18) is None  # JAX sees no accelerator here
+
+
+def shell(tmp_path, *more):
+    rows = tmp_path / "rows.csv"
+    np.savetxt(rows, np.column_stack([X, y])[:90], delimiter=",", header="a,b,c,y", comments="")
+    words = ["learn", rows, "--target", "y", "--machines", "kernel_ridge", "--folds", "2", "--out", tmp_path / "found"]
+    return CliRunner().invoke(app, [*map(str, words), *more])
+
+
+@pytest.mark.long
+def test_the_shell_learns_on_a_device(tmp_path):
+    found = shell(tmp_path, "--device", "jax:cpu")
+    assert found.exit_code == 0, found.output
+    assert "products on cpu:0" in er.load(tmp_path / "found.model").machine.certificate_.reason
+
+
+def test_a_device_that_the_shell_does_not_find_is_a_sentence(tmp_path):
+    found = shell(tmp_path, "--device", "gpu")
+    assert found.exit_code != 0
+    assert "device='gpu' is not there; JAX sees ['cpu']" in " ".join(found.output.split())
 
 
 def test_a_stopped_fit_keeps_its_best_point():

@@ -85,6 +85,7 @@ def test_the_answer_is_that_of_the_table_in_memory(folder, machine, name):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*has learned nothing, w = 0")
 @pytest.mark.parametrize("loss", [loss for loss in catalog.LOSSES if loss.convex], ids=repr)
 def test_every_loss_with_every_penalty_is_that_of_the_table_in_memory(tmp_path, loss):
     rows = np.random.default_rng(0).normal(size=(900, 6)).round(3) + np.arange(6)
@@ -162,6 +163,16 @@ def test_a_value_that_is_missing_is_named_by_file_and_row(tmp_path):
         er.Ridge().fit(er.scan(tmp_path, target="y"))
     frame.with_columns(y=pl.Series([1.0, 2.0, float("nan")])).write_parquet(tmp_path / "2.parquet")
     with pytest.raises(EmpiriskError, match=r"2\.parquet, row 3 has no usable target in the column 'y'"):
+        er.Ridge().fit(er.scan(tmp_path, target="y"))
+
+
+@pytest.mark.parametrize("end", ["parquet", "csv"])
+def test_a_value_is_named_in_whichever_block_it_stands(tmp_path, end):
+    good = pl.DataFrame({"a": np.arange(70_000.0), "b": np.ones(70_000), "y": np.ones(70_000)})
+    wrong = good.with_columns(b=pl.when(pl.col("a") == 54_320).then(None).otherwise(pl.col("b")))
+    for number, frame in enumerate((good, wrong)):
+        getattr(frame, f"write_{end}")(tmp_path / f"{number}.{end}")
+    with er.config(memory="4MB"), pytest.raises(EmpiriskError, match=rf"1\.{end}, row 54321 holds no value in .* 'b'"):
         er.Ridge().fit(er.scan(tmp_path, target="y"))
 
 
@@ -278,6 +289,13 @@ def test_a_round_is_given_up_when_a_fit_is_stopped(folder, monkeypatch, machine,
         clone(machine).fit(table)
 
 
+def test_reading_the_files_can_be_stopped(folder):
+    table = er.scan(folder / "number-*.parquet", target="number")
+    with er.config(stop=lambda: True), pytest.raises(er.errors.Interrupted, match="as it was"):
+        er.Ridge().fit(table)
+    assert er.Ridge().fit(table).certificate_.converged
+
+
 def test_means_that_do_not_suit_are_refused(folder):
     table = er.scan(folder / "number-*.parquet", target="number")
     with pytest.raises(EmpiriskError, match=r"init has shape \(3, 2\)"):
@@ -294,6 +312,15 @@ def test_principal_directions_are_those_of_memory(folder, center):
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
     np.testing.assert_allclose(found.explained_variance_, expected.explained_variance_, rtol=1e-9)
     np.testing.assert_allclose(np.asarray(found.transform(table)), expected.transform(X), atol=1e-7)
+
+
+def test_principal_directions_of_a_sample_where_the_time_is_over(folder):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    with pytest.warns(match="max_time"):
+        found = er.PCA(2, max_time=1e-9).fit(table)
+    assert found.stopped_ == "max_time"
+    whole = er.PCA(2).fit(table)
+    np.testing.assert_allclose(found.explained_variance_, whole.explained_variance_, rtol=0.1)
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,11 @@ class DenseDesign(Design):
         self.shift = shift
         self._row_bytes = X.shape[1] * 8
 
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the rows as they came."""
+        return self.X.dtype
+
     def _block(self, rows: slice, scale: Array | None = None) -> Array:
         """Rows of A in float64, each multiplied by its scale; a copy if anything is changed."""
         block = self.X[rows]
@@ -445,6 +450,11 @@ class SparseDesign(Design):
     def __init__(self, X):
         self.X = X
         self.shape = X.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the rows as they came."""
+        return self.X.dtype
 
     @property
     def entries(self):

@@ -26,7 +26,7 @@ from empirisk.errors import EmpiriskError, Singular, TooFewRows, Unsuitable
 from empirisk.fits.fit import Limits, SolverRun
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
-from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.design import DenseDesign, Design, design_of
 from empirisk.linalg.hashes import distinct_rows
 from empirisk.linalg.lapack import largest_pairs
 from empirisk.linalg.leading import RESTARTS, leading
@@ -184,8 +184,8 @@ class PCA(
             rows, count = np.empty(0, np.intp), design.shape[0]
         freedom = self._freedom(weights, count)
         wanted = self._wanted(min(design.shape))
-        table = getattr(design, "X", None)
-        if self.n_components is None and table is not None and not design.implicit:
+        table = getattr(design, "X", None) if self.n_components is None and not design.implicit else None
+        if table is not None:
             # Rows that repeat span no more directions: weight 2 is the row twice here too.
             wanted = min(int(wanted), max(1, len(distinct_rows(table, weights)[0]) - bool(self.center)))
         watch = FitCallbacks(self, RESTARTS + 1, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
@@ -223,12 +223,14 @@ class PCA(
     ) -> tuple[Array, float]:
         """The directions of rows at equal distances, in the place of all."""
         count = max(SAMPLE, 0 if isinstance(wanted, float) else wanted)
-        some = np.unique(np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.intp))
-        part = design.rows(some)
+        some: Any = slice(None, None, -(-design.shape[0] // count))
+        if design.in_memory:
+            some = np.unique(np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.intp))
+        part, kept = design.rows(some), design.rowspace.take(weights, some)
         if part.implicit:  # its products alone, not those of all rows
             part.matrix = np.asarray(design.block(some, some), dtype=np.float64)
-        spread, total = self._find(part, rows[some], weights[some], wanted, search)
-        scale = float(weights.sum() / weights[some].sum())
+        spread, total = self._find(part, rows[some], kept, wanted, search)
+        scale = float(weights.sum() / kept.sum())
         return scale * spread, scale * total
 
     def _autoencoded(self, X: Any, weights: Array) -> Design:
@@ -290,7 +292,7 @@ class PCA(
         design = _dense_where_small(design)
         mean = design.tdot(weights) / weights.sum() if self.center else np.zeros(design.shape[1])
         spread, components, total = principal(design.shifted(mean), weights, wanted, search.told)
-        dtype = getattr(getattr(design, "X", None), "dtype", np.float64)
+        dtype = getattr(design, "dtype", np.float64)
         self.components_ = (components * signs(components.T)[:, None]).astype(dtype, copy=False)
         self.mean_ = mean.astype(dtype, copy=False)
         return spread, total
@@ -582,14 +584,13 @@ def principal(
     few products. The digits of squares end at half those of the singular values.
     """
     rows, columns = design.shape
-    X = getattr(design, "X", None)
     shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
     # Of sparse rows only products are known; those of dense ones are subtracted first.
-    share = ROUNDING**2 if isinstance(X, np.ndarray) else ROUNDING
+    share = ROUNDING**2 if isinstance(design, DenseDesign) else ROUNDING
     rounding = share * float(weights.sum()) * shift
-    if isinstance(X, np.ndarray) and rows * columns * min(rows, columns) <= SMALL:
+    if isinstance(design, DenseDesign) and rows * columns * min(rows, columns) <= SMALL:
         total = _variance(float(weights @ design.squared_rows()), rounding)
-        A = (X - design.shift) * np.sqrt(weights)[:, None]
+        A = (design.X - design.shift) * np.sqrt(weights)[:, None]
         _, values, vectors = np.linalg.svd(A, full_matrices=False)
         spread = _cut(values**2, wanted, total)
         return spread, vectors[: len(spread)], total
@@ -609,6 +610,8 @@ def principal(
 
 def _dense_where_small(design: Design) -> Design:
     """Sparse rows, if few or mostly filled, as dense ones: the mean is subtracted before products, and no digits go."""
+    if isinstance(design, DenseDesign):
+        return design
     X: Any = getattr(design, "X", None)
     rows, columns = design.shape
     few = sparse.issparse(X) and (rows * columns * min(rows, columns) <= SMALL or 3 * X.nnz >= 2 * rows * columns)

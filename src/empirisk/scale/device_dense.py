@@ -108,6 +108,10 @@ class DeviceDense(DenseDesign):
         """The rows in memory."""
         return np.asarray(self._given)
 
+    @property
+    def dtype(self):
+        return np.dtype(self._given.dtype)
+
     @lazy
     def matrix(self) -> DeviceMatrix:
         """The rows on the device, in float64."""

@@ -19,7 +19,7 @@ from empirisk.scale.answers import BlockedAnswers
 from empirisk.scale.blocks import Blocked, TableRows
 from empirisk.scale.disk import Disk, FileBlock, Folder, block_bytes
 from empirisk.scale.table import BlockedTable, checked_weights, ones
-from empirisk.stop import check_stop
+from empirisk.stop import check_stop, flag_or_request, interruptible, stopping
 
 if TYPE_CHECKING:
     import polars as pl
@@ -216,7 +216,8 @@ class Scan:
     def table(self, y: Any = None, sample_weight: Any = None) -> BlockedTable:
         """The rows, targets and weights, checked and kept in blocks of numbers."""
         if self._stored is None:
-            self._stored = Ingest(self).table()
+            with interruptible(), stopping(flag_or_request()):
+                self._stored = Ingest(self).table()
         found = self._stored
         if y is not None:
             labels = np.asarray(y)
