@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from typer.testing import CliRunner
@@ -60,6 +62,17 @@ def test_words_go_through_encoders(encoder, frame, tmp_path):
             for given in (frame({name: values[:40] for name, values in ROWS.items()}), frame(NEW)):
                 exported = er.export(model, tmp_path / f"model{ending}", given)
                 assert (exported.labels, exported.difference < DIGITS) == (0, True)
+
+
+def test_rows_are_made_up_for_searches_and_calibration(tmp_path):
+    inner = make_pipeline(columns(OneHotEncoder()), er.LogisticRegression())
+    for model in (
+        GridSearchCV(inner, {"logisticregression__C": [0.1, 1.0]}, cv=2),
+        CalibratedClassifierCV(inner, cv=2),
+        er.VoteClassifier([("a", inner)], voting="soft"),
+    ):
+        exported = er.export(model.fit(pl.DataFrame(ROWS), Y), tmp_path / "model.py")
+        assert (exported.rows, exported.labels, exported.difference < DIGITS) == (64, 0, True)
 
 
 def test_a_word_that_the_encoder_refuses_has_no_number_in_the_file(tmp_path):

@@ -124,8 +124,12 @@ def _categories(model: Any) -> tuple[Any, ...]:
         return _categories(model.steps[0][1])
     if hasattr(model, "transformers_"):
         return _encoded(model)
-    inner = getattr(model, "estimator_", None) or next(iter(getattr(model, "estimators_", ())), None)
-    return () if inner is None or isinstance(inner, np.ndarray) else _categories(inner)
+    for name in ("estimator_", "best_estimator_", "estimators_", "calibrated_classifiers_", "estimator"):
+        found = getattr(model, name, None)
+        inner = next(iter(found), None) if isinstance(found, list) else found
+        if inner is not None and not isinstance(inner, np.ndarray):
+            return _categories(inner)
+    return ()
 
 
 def _encoded(model: Any) -> tuple[Any, ...]:
