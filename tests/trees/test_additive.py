@@ -242,7 +242,22 @@ def test_of_pairs_that_gain_the_same_rounding_takes_none():
 
 @pytest.mark.parametrize(("second", "moved"), [(1.0 - 1e-15, False), (0.9, True)])
 def test_of_cycles_that_are_as_good_rounding_takes_none(monkeypatch, second, moved):
-    losses = itertools.chain([1.0, second], itertools.repeat(2.0))
+    losses = itertools.chain([1.0], [second] * 4, itertools.repeat(2.0))  # after each of four columns
     monkeypatch.setattr("empirisk.trees.additive.cycles.Bag.loss", lambda bag: next(losses))
     machine = er.AdditiveRegressor(n_bags=1, interactions=0, max_iter=3, random_state=0).fit(X[:100], Y[:100])
     assert np.any(machine.shapes_ != 0) == moved
+
+
+def test_columns_of_noise_rest_while_others_learn(monkeypatch):
+    rows = RANDOM.uniform(-2, 2, size=(1000, 12))
+    truth = np.sin(4 * rows[:, 0]) * 3 + rows[:, 1] * rows[:, 2]
+    target = truth + 2 * RANDOM.normal(size=len(rows))
+    machine = er.AdditiveRegressor(interactions=3, **SMALL)
+    errors, noise = [], []
+    for share in (1 / 4, 1e9):  # as it is, and without any rest
+        monkeypatch.setattr("empirisk.trees.additive.cycles.RESTING_SHARE", share)
+        machine.fit(rows, target)
+        errors.append(np.mean((machine.predict(rows) - truth) ** 2))
+        noise.append(machine.feature_importances_[3:].sum())
+    assert errors[0] < 0.9 * errors[1]
+    assert noise[0] < 0.9 * noise[1]

@@ -1,4 +1,4 @@
-"""Cyclic boosting: every term in turn takes a small Newton step, until rows held out gain nothing more."""
+"""Cyclic boosting: every term in turn takes a small Newton step, until rows held out gain nothing more by it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +14,9 @@ from empirisk.trees.objectives import Objective
 Array = NDArray[np.float64]
 #: The share of a loss by which a cycle must lower it: less is rounding, which would choose between equal cycles.
 LOWER = 1e-12
+#: A term rests after this part of the cycles to wait, steps in a row by which the rows held out gained nothing: terms
+#: with little to say would otherwise learn noise for as long as another one still learns, and end it too early.
+RESTING_SHARE = 1 / 4
 #: Sums of gradient and curvature by cell of a term, for one output.
 Sums = Callable[[Term, int], Array]
 
@@ -29,6 +32,11 @@ class CyclePlan:
     l2: float
     n_iter_no_change: int
     tol: float
+
+    @property
+    def max_misses(self) -> int:
+        """Steps of a term in a row without a gain after which it rests."""
+        return max(1, round(RESTING_SHARE * self.n_iter_no_change))
 
 
 @dataclass
@@ -97,26 +105,35 @@ class Bag:
         """Add to the scores; returns the shape of each term, (outputs, cells), at the cycle with the least loss."""
         shapes = [np.zeros((len(self.scores), term.cells)) for term in terms]
         best, losses = [shape.copy() for shape in shapes], [self.loss()]
+        loss, misses = losses[0], [0] * len(terms)
         while len(losses) <= plan.max_iter and not late():
-            for term, shape in zip(terms, shapes, strict=True):
+            for number, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+                if misses[number] == plan.max_misses:
+                    continue
                 for output, sums in enumerate(self.sums(term)):
                     step = term.step(sums, plan.max_leaf_nodes, plan.min_samples_leaf, plan.l2)
                     step *= plan.learning_rate
                     add_step(term.codes, step, self.scores[output])
                     shape[output] += step
+                before, loss = loss, self.loss()
+                misses[number] = 0 if _is_less(loss, before) else misses[number] + 1
                 if late():
                     break
-            losses.append(self.loss())
-            least = min(losses[:-1])
-            if losses[-1] < least and not isclose(losses[-1], least, rel_tol=LOWER):
+            losses.append(loss)
+            if _is_less(loss, min(losses[:-1])):
                 best = [shape.copy() for shape in shapes]
-            if _settled(losses, plan):
+            if min(misses) == plan.max_misses or _settled(losses, plan):
                 break
         for term, shape, kept in zip(terms, shapes, best, strict=True):
             for output, surplus in enumerate(kept - shape):
                 add_step(term.codes, surplus, self.scores[output])
         self.losses += losses
         return best
+
+
+def _is_less(loss: float, other: float) -> bool:
+    """Whether a loss is below another by more than rounding."""
+    return loss < other and not isclose(loss, other, rel_tol=LOWER)
 
 
 def _settled(losses: list[float], plan: CyclePlan) -> bool:

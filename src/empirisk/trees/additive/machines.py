@@ -99,14 +99,14 @@ class Additive(AdditiveParameters, CallbackSupportMixin, Importances, Estimator,
         columns_=state.part(Columns, columns="columns"),
         edges_=state.array("f8", "columns", WIDTH, finite=False),
         category_bins_=state.several(state.maybe(state.array("u1", None)), "columns"),
-        coarse_=state.array("u1", "columns", WIDTH, high=COARSE),
+        coarse_=state.array("u1", "columns", WIDTH, below="side"),
         intercept_=state.array("f8", "outputs"),
         shapes_=state.array("f8", "columns", WIDTH, "outputs"),
         deviations_=state.array("f8", "columns", WIDTH, "outputs", low=0),
         mass_=state.array("f8", "columns", WIDTH, low=0),
         pairs_=state.array("i8", "pairs", 2, low=0, below="columns"),
-        grids_=state.array("f8", "pairs", SIDE, SIDE, "outputs"),
-        grid_deviations_=state.array("f8", "pairs", SIDE, SIDE, "outputs", low=0),
+        grids_=state.array("f8", "pairs", "side", "side", "outputs"),
+        grid_deviations_=state.array("f8", "pairs", "side", "side", "outputs", low=0),
         history_=state.mapping(state.array("f8", None, finite=False)),
         n_iter_=state.whole(1),
         stopped_=state.text(),
@@ -234,7 +234,7 @@ class Additive(AdditiveParameters, CallbackSupportMixin, Importances, Estimator,
         weight = self.mass_ / self.mass_.sum(axis=1, keepdims=True)
         sizes = np.einsum("cb,cbo->c", weight, np.abs(self.shapes_))
         for (left, right), grid in zip(self.pairs_, self.grids_, strict=True):
-            share = [np.bincount(self.coarse_[k], weight[k], SIDE) for k in (left, right)]
+            share = [np.bincount(self.coarse_[k], weight[k], len(grid)) for k in (left, right)]
             sizes[[left, right]] += 0.5 * np.einsum("a,b,abo->", *share, np.abs(grid))
         return sizes / max(float(sizes.sum()), np.finfo(float).tiny)
 
@@ -390,7 +390,8 @@ class AdditiveClassifier(ClassesByLoss, Additive):
     validation_fraction : float
         The share of rows that each bag holds out; equal rows stay together, and classes keep their shares.
     n_iter_no_change, tol : int, float
-        A bag ends where so many cycles have lowered the loss of its rows held out by less than ``tol`` times that loss.
+        A bag ends where so many cycles have lowered the loss of its rows held out by less than ``tol`` times that loss;
+        a column or pair rests after a quarter as many steps in a row that have not lowered it.
     max_time : float or None
         Seconds after which the fit ends with what it has.
     random_state : int, RandomState or None
@@ -407,7 +408,7 @@ class AdditiveClassifier(ClassesByLoss, Additive):
         over the training rows is zero.
     pairs_ : array, pairs x 2
         The pairs of columns.
-    grids_, grid_deviations_ : arrays, pairs x 33 x 33 x outputs
+    grids_, grid_deviations_ : arrays, pairs x 65 x 65 x outputs
         The values of their cells, and the deviations; means along both columns are zero, and part of the shapes.
     edges_ : array
         Where the bins of numeric columns end.
