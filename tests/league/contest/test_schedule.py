@@ -26,6 +26,7 @@ class Kind:
     reason: str = ""
     votes: bool = False
     cold: bool = False  # its loops are not compiled yet
+    loading: float = 0.0
 
     @property
     def title(self):
@@ -319,6 +320,16 @@ def test_a_slow_candidate_plays_on_once_the_others_are_done():
     # Of the folds that were cut or refused only those are asked for again.
     scored = [fold for setting, _, fold in done.known if (setting.kind.name, setting.number) == ("slow", 0)]
     assert scored == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("limit", "waits"), [(30.0, True), (300.0, False)])
+def test_who_loads_for_longer_than_its_share_waits(limit, waits):
+    """No clock stops the loading of a library: where time is short, the others play before it."""
+    kinds = [BASELINE, Kind("quick", 0.5, 0.01, 1), Kind("network", 0.9, 0.1, loading=6.0)]
+    done = Simulation(kinds, rows=1000, limit=limit).run()
+    first = next(one for one in done.heard if one.name == "network")
+    assert (first.remark == SLOW) is waits
+    assert (done.names()[2] == "network") is not waits
 
 
 def test_what_is_done_is_not_undone_by_settings_that_were_cut():

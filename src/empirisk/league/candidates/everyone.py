@@ -120,6 +120,8 @@ def deviance_of(y: Any) -> str:
 
 #: When a candidate plays where time is short.
 AT_ONCE, EARLY, SOON, LAST = range(4)
+#: Processor seconds until the first step of a network: JAX is loaded, and compiles. No clock stops either.
+NETWORK_LOADING = 2.0
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ class Candidate:
         Whether it looks at pairs of rows.
     votes : bool
         Whether it is made of the best of the others.
+    loading : float
+        Processor seconds that its first fit takes in any case: to load libraries, and what they compile.
     """
 
     name: str
@@ -161,6 +165,7 @@ class Candidate:
     encoding: str = NUMBERS
     pairs: bool = False
     votes: bool = False
+    loading: float = 0.0
 
     @property
     def early(self) -> bool:
@@ -453,7 +458,12 @@ def _everyone(
         of_trees("forest", "Random forest", forest(_trees), turn=SOON, quick=forest(lambda s: QUICK_FOREST)),
         of_trees("boosting", "Gradient boosting", with_combined, turn=EARLY, quick=few_rounds),
         Candidate(
-            "network", "Network", lambda s: [head(s, net) for net in _networks(s)], _needs_network, lambda s: True
+            "network",
+            "Network",
+            lambda s: [head(s, net) for net in _networks(s)],
+            _needs_network,
+            lambda s: True,
+            loading=NETWORK_LOADING,
         ),
         VOTE,
     )

@@ -93,6 +93,8 @@ class SchedulableCandidate(Protocol):
     def votes(self) -> bool: ...
     @property
     def growths(self) -> tuple[float, float]: ...
+    @property
+    def loading(self) -> float: ...
 
 
 class SettingsSource(Protocol):
@@ -541,10 +543,16 @@ class Schedule:
         before: list[FoldResult],
         voters: Sequence[CandidateResult],
     ) -> Play:
-        """The play of a setting on a fold, which takes as long as its last one did; on more rows longer."""
+        """The play of a setting on a fold, which takes as long as its last one did; on more rows longer.
+
+        What has not played takes as long as it loads, at the least.
+        """
         last = (
             before[-1].seconds + before[-1].predicting if before else result.seconds_for(folds.rows) + result.predicting
         )
+        if not before and not len(result.scores):
+            loading = next(one.loading for one in self._candidates if one.name == result.name)
+            last = max(last, loading * self._budget.slowness)
         expected = last + self._until_encoded(folds, fold, self._settings.encoding(setting))
         limited = self._budget.limited and (result.place > 0 or len(result.scores) > 0)
         return Play(result, setting, folds, fold, limited, expected, tuple(voters))
