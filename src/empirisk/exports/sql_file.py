@@ -121,6 +121,7 @@ class _SqlWriter:
         self.model = model
         self.values: dict[tuple[int, int], NDArray[Any]] = {}
         self.stages: list[list[str]] = []
+        self.stage_of: dict[str, int] = {}  # of each column
         self.count = 0
         self.letters: dict[str, int] = {}  # of each column, all columns before it written out
 
@@ -185,18 +186,20 @@ class _SqlWriter:
         self.values[id(node), 0] = self.shortened(np.asarray(found, dtype=object))
 
     def shortened(self, found: NDArray[Any]) -> NDArray[Any]:
-        """Long expressions as columns of the next step."""
-        stage, out = [], np.empty(found.shape, dtype=object)
+        """Long expressions as columns of the first step after those that they need: many steps make databases slow."""
+        out = np.empty(found.shape, dtype=object)
         for place, each in np.ndenumerate(found):
             text = expression(each)
             if len(text.text) > LONG:
                 column = self.fresh()
                 self.letters[column] = self.written_out(text)
-                stage.append(f"{text} AS {column}")
+                stage = 1 + max((self.stage_of.get(each, 0) for each in COLUMN.findall(text.text)), default=0)
+                if stage == len(self.stages):
+                    self.stages.append([])
+                self.stages[stage].append(f"{text} AS {column}")
+                self.stage_of[column] = stage
                 text = SqlExpression(column)
             out[place] = text
-        if stage:
-            self.stages.append(stage)
         return out
 
 
