@@ -299,3 +299,17 @@ def test_formulas_have_primes_on_the_line_and_room_behind_functions():
     assert mathml(r"\Big\| x \Big\|").count("\u2016") == 2
     with pytest.raises(ValueError, match="does not know"):
         mathml(r"\nosuchsign x")
+
+
+def test_wide_pictures_can_be_scrolled(tmp_path):
+    pytest.importorskip("sphinx_gallery", reason="comes with the extra docs")
+    from matplotlib.figure import Figure
+
+    from tools.gallery import FigureScraper
+
+    def written(*size):
+        block = {"example_globals": {"___": Figure(size)}, "image_path_iterator": iter([str(tmp_path / "it.png")])}
+        return FigureScraper()(None, block, {"src_dir": str(tmp_path)})
+
+    assert ".. container:: wide-picture" in written(12, 4)
+    assert "container" not in written(6, 4)
