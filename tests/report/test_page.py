@@ -318,6 +318,14 @@ def test_names_in_every_script_are_text_in_the_pictures(grown, browser, folder):
         assert name in drawn
 
 
+def test_truth_values_of_rows_are_words():
+    table = rich(600).with_columns(sold=pl.Series(["yes", "no", "no"] * 200))
+    table = table.with_columns(y=pl.when(pl.col("sold") == "yes").then(pl.lit("a")).otherwise(pl.col("y")))
+    found = er.learn(table, "y", machines=["logistic"])
+    worst = verdict.worst(found)
+    assert {row[worst.head.index("sold")] for row in worst.rows} <= {"yes", "no"}
+
+
 def test_groups_that_are_harder_are_found(grown):
     table = verdict.subgroups(er.learn(rich(2000), "y", machines=["tree"]))
     assert table.rows[0][0] == "town & <b> is <Ulm>"

@@ -252,12 +252,13 @@ def worst(learned: Any) -> Table:
                 [*row, Cell(percent(float(sure[k]), 0), float(sure[k]))] for row, k in zip(cells, order, strict=True)
             ]
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
-    frame, values = learned.plan.frame[rows], {name: learned.plan.schema[name].type.as_json for name in beside}
+    frame, schema = learned.plan.frame[rows], learned.plan.schema
+    truths = {name: schema[name].type.as_json for name in beside if schema[name].kind == "boolean"}
     table = [
         [
             Cell(f"{numbers[k] + 1:,}", int(numbers[k])),
             *row,
-            *(shown(values[name](frame[name][int(k)])) for name in beside),
+            *(shown(truths[name](frame[name][int(k)]) if name in truths else frame[name][int(k)]) for name in beside),
         ]
         for row, k in zip(cells, order, strict=True)
     ]
