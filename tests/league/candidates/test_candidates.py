@@ -1,6 +1,7 @@
 """Who plays on which table."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -121,8 +122,9 @@ def test_numbers_get_large_trees_where_rows_are_many():
     assert [max(each.get("max_leaf_nodes", 0) for each in machines) for machines in leaves] == [31, 400]
     on_combinations = [[one["machine__max_leaf_nodes"] for one in each if "machine" in one] for each in leaves]
     assert on_combinations == [[31], [31, 127]]
-    huge = by_name["boosting"].machines(size(rows=400_000, classes=0))
-    assert not any("machine" in machine.get_params() for machine in huge)
+    # What is slow on many rows, or cannot learn from files, is left out.
+    for other in (size(rows=400_000, classes=0), replace(few, sampled=True)):
+        assert not any("machine" in machine.get_params() for machine in by_name["boosting"].machines(other))
     assert [by_name["forest"].machines(one)[0].n_estimators for one in (few, many)] == [300, 100]
     assert len(by_name["kernel_ridge"].machines(few)) == 5
     assert len(by_name["kernel_ridge"].machines(many)) == 2
@@ -153,7 +155,7 @@ def test_boosting_tries_the_loss_of_counts_and_skewed_amounts():
     boosting = candidates.candidates_for(False, ["boosting"])[-1]
     for deviance in ("gamma", "poisson"):
         size = candidates.Size(2000, 5, 5.0, 0, False, 0, deviance=deviance)
-        assert [machine.loss for machine in boosting.machines(size)][:2] == [deviance, "squared"]
+        assert [machine.loss for machine in boosting.machines(size)[:2]] == [deviance, "squared"]
         assert [machine.loss for machine in boosting.quick(size)] == [deviance, "squared"]
     assert {machine.loss for machine in boosting.machines(candidates.Size(2000, 5, 5.0, 0, False, 0))} == {"squared"}
     prices = np.exp(np.random.default_rng(0).normal(size=500))

@@ -67,8 +67,8 @@ class Size:
 
     ``unit`` is the mean distance of the targets from their median, for numbers: what the strength of a loss that is not
     squared must be measured in, ``codes`` the places of the columns that hold codes of words, ``strings`` those that
-    spell each column of sequences, and ``deviance`` the loss of counts or of skewed amounts, where the target holds
-    these.
+    spell each column of sequences, ``deviance`` the loss of counts or of skewed amounts, where the target holds these,
+    and ``sampled`` whether the rows are a sample of a table in files, from all of which the winner is to learn.
     """
 
     rows: int
@@ -81,6 +81,7 @@ class Size:
     codes: list[int] = field(default_factory=list)
     strings: list[list[int]] = field(default_factory=list)
     deviance: str = ""
+    sampled: bool = False
 
     @property
     def texts(self) -> bool:
@@ -418,7 +419,8 @@ def _everyone(
 
     def with_combined(size: Size) -> list[Any]:
         machines = all_rounds(size)
-        if kind == "Classifier" or size.sparse or size.columns > MAX_COMBINED or size.rows > MAX_COMBINED_ROWS:
+        large = size.columns > MAX_COMBINED or size.rows > MAX_COMBINED_ROWS
+        if kind == "Classifier" or size.sparse or size.sampled or large:
             return machines
         usual = [one for one in machines if (one.max_leaf_nodes, one.max_features) in COMBINED_SETTINGS]
         return [*machines, *(_of_combined(size, one) for one in usual)]

@@ -33,6 +33,8 @@ class CandidateSettings:
         Whether settings that take little time come first, as where time is short.
     answers : callable
         From candidates and folds to what they said of the validation rows, or None where it is not known any more.
+    sampled : bool
+        Whether the rows are a sample of a table in files.
     """
 
     folds: EncodedFolds
@@ -42,6 +44,7 @@ class CandidateSettings:
     probabilities: bool = False
     quick: bool = False
     answers: Callable[[Sequence[CandidateResult], EncodedFolds], Answers | None] = lambda voters, folds: None
+    sampled: bool = False
     _sizes: dict[tuple[EncodedFolds, str], Size] = field(default_factory=dict)
 
     @property
@@ -57,7 +60,7 @@ class CandidateSettings:
             deviance = "" if self.classes else deviance_of(self.folds.y)
             encoder = folds.encoder_of(0, encoding)
             places = {"codes": encoder.coded_places, "strings": encoder.spelled_places}
-            self._sizes[key] = replace(size, rows=self.folds.rows, deviance=deviance, **places)
+            self._sizes[key] = replace(size, rows=self.folds.rows, deviance=deviance, sampled=self.sampled, **places)
         return self._sizes[key]
 
     def _size_for(self, candidate: Candidate, folds: EncodedFolds) -> Size:

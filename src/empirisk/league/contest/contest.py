@@ -77,7 +77,14 @@ class Contest:
         folds = EncodedFolds(plan.frame[plan.train], plan.y[plan.train], plan.encoder, plan.folds, request.seed)
         self.store = FoldStore(journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
         self._settings = CandidateSettings(
-            folds, classes, request.seed, request.balance, metric.of_probabilities, budget.limited, self._answers
+            folds,
+            classes,
+            request.seed,
+            request.balance,
+            metric.of_probabilities,
+            budget.limited,
+            self._answers,
+            sampled=plan.files is not None,
         )
         self.schedule = Schedule(
             candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
