@@ -26,7 +26,7 @@ from empirisk.errors import EmpiriskError, Singular, TooFewRows, Unsuitable
 from empirisk.fits.fit import Limits, SolverRun
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
-from empirisk.linalg.design import DenseDesign, Design, design_of
+from empirisk.linalg.design import DenseDesign, Design, SparseDesign, design_of
 from empirisk.linalg.hashes import distinct_rows
 from empirisk.linalg.lapack import largest_pairs
 from empirisk.linalg.leading import RESTARTS, leading
@@ -223,9 +223,8 @@ class PCA(
     ) -> tuple[Array, float]:
         """The directions of rows at equal distances, in the place of all."""
         count = max(SAMPLE, 0 if isinstance(wanted, float) else wanted)
-        some: Any = slice(None, None, -(-design.shape[0] // count))
-        if design.in_memory:
-            some = np.unique(np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.intp))
+        spaced = np.unique(np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.intp))
+        some = spaced if design.in_memory else slice(None, None, -(-design.shape[0] // count))
         part, kept = design.rows(some), design.rowspace.take(weights, some)
         if part.implicit:  # its products alone, not those of all rows
             part.matrix = np.asarray(design.block(some, some), dtype=np.float64)
@@ -586,8 +585,7 @@ def principal(
     rows, columns = design.shape
     shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
     # Of sparse rows only products are known; those of dense ones are subtracted first.
-    share = ROUNDING**2 if isinstance(design, DenseDesign) else ROUNDING
-    rounding = share * float(weights.sum()) * shift
+    rounding = (ROUNDING**2 if isinstance(design, DenseDesign) else ROUNDING) * float(weights.sum()) * shift
     if isinstance(design, DenseDesign) and rows * columns * min(rows, columns) <= SMALL:
         total = _variance(float(weights @ design.squared_rows()), rounding)
         A = (design.X - design.shift) * np.sqrt(weights)[:, None]
@@ -610,12 +608,11 @@ def principal(
 
 def _dense_where_small(design: Design) -> Design:
     """Sparse rows, if few or mostly filled, as dense ones: the mean is subtracted before products, and no digits go."""
-    if isinstance(design, DenseDesign):
+    if not isinstance(design, SparseDesign):
         return design
-    X: Any = getattr(design, "X", None)
     rows, columns = design.shape
-    few = sparse.issparse(X) and (rows * columns * min(rows, columns) <= SMALL or 3 * X.nnz >= 2 * rows * columns)
-    return design_of(X.toarray()) if few else design
+    few = rows * columns * min(rows, columns) <= SMALL or 3 * design.X.nnz >= 2 * rows * columns
+    return design_of(design.X.toarray()) if few else design
 
 
 def _variance(total: float, rounding: float) -> float:
