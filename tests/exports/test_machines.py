@@ -127,6 +127,22 @@ def test_trees_that_ask_whether_a_word_is_missing(machine, tmp_path):
         assert exported.difference < DIGITS
 
 
+def test_missing_words_between_sets_that_lead_to_equal_leaves(tmp_path):
+    """ONNX Runtime took two such sets for one: rows with words that were not met reached another leaf."""
+    import polars as pl
+
+    random, words = np.random.default_rng(0), np.array([*"abcdefgh", None], dtype=object)
+    wrong = []
+    for seed in range(12):
+        place = random.integers(9, size=150)
+        frame = pl.DataFrame({"one": words[place].tolist(), "two": words[random.integers(9, size=150)].tolist()})
+        y = (random.random(9) < 0.5)[place] ^ (random.random(150) < 0.1)
+        few = er.ForestClassifier(8, max_leaf_nodes=24, splitter="random", random_state=seed).fit(frame, y)
+        exported = er.export(few, tmp_path / "model.onnx", frame)
+        wrong += [exported] if exported.labels or exported.difference > DIGITS else []
+    assert not wrong
+
+
 def test_an_empty_text_is_no_category_in_a_file(tmp_path):
     import polars as pl
 

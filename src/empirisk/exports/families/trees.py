@@ -14,6 +14,9 @@ from empirisk.trees.nodes import WORD, Nodes
 from empirisk.trees.table_columns import Columns
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
+#: What stands for a missing category in trees with sets: no category has it.
+MISSING_CODE = -2.0
+
 
 def coded(columns: Columns, x: Any) -> Symbolic:
     """The table as trees see it: numbers, and codes of categories; NaN for those that were not met."""
@@ -47,30 +50,44 @@ def leaf_sums(nodes: Nodes, x: Symbolic, target: NDArray, weight: NDArray, n_tar
     leaves, others = np.cumsum(leaf.astype(int)), np.cumsum((~leaf).astype(int))
     number = np.where(leaf, -leaves, others - 1)  # splits from 0, leaves from -1 downwards
     splits = np.flatnonzero(~leaf)
-    sets = {number[node]: _members(nodes, int(node)) for node in splits if nodes.category_start[node] >= 0}
+    by_set = nodes.category_start[splits] >= 0
+    sets = {int(number[node]): _members(nodes, int(node)) for node in splits[by_set]}
     return apply(
         "TreeEnsemble",
-        x,
+        _without_missing_codes(x, nodes, np.unique(nodes.feature[splits[by_set]])),
         n_targets=n_targets,
         roots=number[nodes.roots],
         feature=nodes.feature[splits].astype(np.int64),
         split=np.where(np.isnan(nodes.threshold[splits]), 0.0, nodes.threshold[splits]),
         true=number[nodes.left[splits]],
         false=number[nodes.left[splits] + 1],
-        missing_true=nodes.missing_left[splits],
-        members={int(node): members for node, members in sets.items()},
+        missing_true=nodes.missing_left[splits] & ~by_set,
+        members=sets,
         target=np.asarray(target)[leaf].astype(np.int64),
         weight=np.asarray(weight, dtype=np.float64)[leaf],
     )
 
 
+def _without_missing_codes(x: Symbolic, nodes: Nodes, features: NDArray) -> Symbolic:
+    """The table with a code for missing categories.
+
+    ONNX Runtime takes two sets that lead to equal leaves for one, also where missing values part between them.
+    """
+    if not len(features):
+        return x
+    columns = [x[:, [place]] for place in range(x.shape[1])]
+    for place in features:
+        columns[place] = np.where(np.isnan(columns[place]), MISSING_CODE, columns[place])
+    return np.concatenate(columns, axis=1)
+
+
 def _members(nodes: Nodes, node: int) -> list[float]:
-    """The codes of the categories that go left."""
+    """The codes of the categories that go left, and that of missing ones where they do."""
     count, start = int(nodes.category_counts[nodes.feature[node]]), nodes.category_start[node]
     codes = np.arange(count)
     words = nodes.category_bits[start + codes // WORD]
     inside = (words >> (codes % WORD).astype(np.uint64)) & np.uint64(1)
-    return codes[inside == 1].astype(np.float64).tolist()
+    return codes[inside == 1].astype(np.float64).tolist() + [MISSING_CODE] * bool(nodes.missing_left[node])
 
 
 def tree_sums(nodes: Nodes, x: Symbolic) -> Symbolic:
