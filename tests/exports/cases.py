@@ -74,6 +74,7 @@ CLASSIFIERS = [
     er.SVM(features=er.LearnedKernel("gaussian", rounds=1)),
     er.LogisticRegression(features=maps.SeveralKernels([kernels.Linear(), kernels.Gaussian()])),
     er.LogisticRegression(features=maps.Nystrom(kernels.Gaussian(), rank=20, random_state=0)),
+    er.SVM(features=maps.Nystrom(er.LearnedKernel("gaussian", rounds=1), rank=20, random_state=0)),
     er.LogisticRegression(features=maps.RandomFourier(kernels.Gaussian(), rank=20, random_state=0)),
     er.LogisticRegression(features=maps.Polynomial(2)),
     er.LogisticRegression(features=maps.PolynomialKernel(2)),

@@ -62,8 +62,8 @@ def answers(model: Any, x: Any) -> Answers:
     >>> list(answers(machine, entry("X", np.array([[3.0]]))))
     ['predict']
     """
-    load_family(type(model))
-    load_family(type(getattr(model, "features_", None)))
+    for part in (model, getattr(model, "features_", None), getattr(model, "kernel_", None)):
+        load_family(type(part))
     return write_answers(model, x)
 
 
