@@ -83,18 +83,22 @@ SEPARATED = 1e-6
 DIGITS = 1e-13
 #: What the random machines draw depends on the order and the number of the rows.
 DRAWN = (er.ForestClassifier, er.ForestRegressor, er.BaggingClassifier, er.BaggingRegressor)
+#: Machines whose answers depend on where the rows stand, and why: in another format they stand where they stood.
+BY_PLACES: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("members see rows drawn by their places", lambda its: isinstance(its, DRAWN)),
+    ("rows are held out by their places", lambda its: _has(its, "early_stopping")),
+    ("every tree sees rows drawn by their places", lambda its: _has(its, "subsample", 1.0)),
+    ("a fold takes a row whole, whatever its weight", lambda its: getattr(its, "ccp_alpha", 0.0) == "cv"),
+    ("columns are drawn once for every node, equal gains or not", lambda its: _has(its, "max_features")),
+)
 #: Machines whose answers are no function of the weighted set of rows, and why.
 NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
-    ("members see rows drawn by their places", lambda its: isinstance(its, DRAWN)),
+    *BY_PLACES,
     ("a weight is zero or not by the rounding of its solver", lambda its: isinstance(its, er.selection.L1Selection)),
     ("noise is drawn for what is stored", lambda its: _has(its, "jitter", 0.0)),
     ("equal distances differ by the rounding of waves", lambda its: isinstance(its, er.Hierarchical) and _waves(its)),
     ("landmarks are drawn from the rows as they stand", lambda its: isinstance(its, er.maps.Nystrom)),
-    ("rows are held out by their places", lambda its: _has(its, "early_stopping")),
-    ("every tree sees rows drawn by their places", lambda its: _has(its, "subsample", 1.0)),
     ("a fold takes a row whole, whatever its weight", lambda its: _has(its, "cv", among=FOLDED)),
-    ("a fold takes a row whole, whatever its weight", lambda its: getattr(its, "ccp_alpha", 0.0) == "cv"),
-    ("columns are drawn once for every node, equal gains or not", lambda its: _has(its, "max_features")),
     ("its objective has several minima, and rounding decides for one", lambda its: isinstance(its, er.Parametric)),
     ("columns of equal merit are taken in their order", lambda its: isinstance(its, BY_MERIT)),
     ("networks come near a minimum, and rounding decides to which", lambda its: "Network" in repr(its)),
@@ -103,8 +107,10 @@ NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
 )
 #: What keeps the columns, or combinations of columns, of most merit.
 BY_MERIT = (er.selection.InformationSelection, er.selection.CombinedColumns)
+#: Checks of rows that stand where they stood.
+SAME_PLACES = ("format", "container")
 #: What leaves the choice of C alone: folds take rows by their places, and a row that is left out has all of its weight.
-CHOOSES_ALIKE = {"cv": ("format", "container"), "loo": ("format", "container", "order")}
+CHOOSES_ALIKE = {"cv": SAME_PLACES, "loo": (*SAME_PLACES, "order")}
 #: Machines that judge by folds of the rows, and the parameters for which others do.
 FOLDED = (er.selection.GreedySelection, er.selection.Search, er.selection.Threshold)
 
@@ -272,8 +278,15 @@ def _answers(machine: Any, X: Any) -> np.ndarray:
     """What a machine says of rows: scores where it has them, else predictions."""
     for name in ("score_samples", "decision_function", "predict_proba", "predict", "transform"):
         if hasattr(machine, name):
-            return data.plain(getattr(machine, name)(X))
+            found = data.plain(getattr(machine, name)(X))
+            return _where_known(X, found) if isinstance(machine, er.selection.CombinedColumns) else found
     return machine.linkage_[:, 2]
+
+
+def _where_known(X: Any, answers: np.ndarray) -> np.ndarray:
+    """Zero in place of NaN in rows that miss something: columns that are handed on miss it too."""
+    missing = np.isnan(data.plain(X).astype(float)).any(axis=1)
+    return np.where(missing[:, None] & np.isnan(answers), 0.0, answers)
 
 
 def _essence(case: Case, outcome: Outcome) -> tuple[np.ndarray, float]:
@@ -415,7 +428,7 @@ def _objective_is_that_of(
             allowed += DIGITS * outcome.weight * float(np.max(np.square(np.asarray(case.y, dtype=float))))
         if not abs(first.primal - second.primal) <= allowed:
             yield word, f"primal {first.primal:.10g} and {second.primal:.10g}"
-    elif not isinstance(outcome.machine, DRAWN):
+    elif word in SAME_PLACES or not isinstance(outcome.machine, DRAWN):
         (one, rounding), (two, _) = _essence(case, outcome), _essence(case, other)
         one, two = one[rows], two[rows]
         close = ROUGH if _members_are_proven(outcome.machine) else CLOSE
@@ -457,10 +470,11 @@ def _taken(case: Case, rows: np.ndarray) -> Any:
     return case.X.tocsr()[rows] if sparse.issparse(case.X) else data.plain(case.X)[rows]
 
 
-def _learns_from_rows(case: Case) -> bool:
-    """Whether the answer depends on how often, and where, the rows stand."""
+def _learns_from_rows(case: Case, moved: bool = True) -> bool:
+    """Whether the answer depends on how often, and where if they are moved, the rows stand; or on rounding."""
     features = case.machine.get_params().get("features")
-    known = any(holds(case.machine) for _, holds in NO_FUNCTION_OF_ROWS)
+    reasons = NO_FUNCTION_OF_ROWS if moved else [reason for reason in NO_FUNCTION_OF_ROWS if reason not in BY_PLACES]
+    known = any(holds(case.machine) for _, holds in reasons)
     decided = _begins_anywhere(case) or _links_means(case) or _turns_at_random(case)
     return isinstance(features, LEARNS_FROM_ROWS) or known or decided
 
@@ -588,8 +602,7 @@ def _agrees_in_the_other_form(case: Case, outcome: Outcome, X: np.ndarray) -> It
     words = str(other.error)
     refused = not other.fitted and _is_sentence(other.error) and ("parse" in words or "csr" in words) and not was_thin
     # Single precision is kept for dense rows alone where a map goes through trigonometric functions.
-    # Trigonometric functions of large numbers know no digit of what their rounding moves by a period.
-    if not (_learns_from_rows(case) or refused or _waves(case.machine)) and X.dtype != np.float32:
+    if not (_learns_from_rows(case, moved=False) or refused) and X.dtype != np.float32:
         yield from _objective_is_that_of(replace(case, X=thin), outcome, other, "format", _decided(case, outcome))
 
 

@@ -135,6 +135,28 @@ def test_starts_of_metrics_and_votes_that_rounding_decides_are_told():
     assert checks._decided(clear, checks.fit(clear)).all()
 
 
+def test_what_is_missing_is_missing_in_columns_that_are_handed_on():
+    case = cases.make(310701067)  # combinations of columns, one of which is masked here and there
+    outcome = checks.fit(case)
+    assert not list(checks._is_finite(case, outcome))
+    assert not list(checks._container_does_not_matter(case, outcome))
+    answers = np.array([[1.0, np.nan], [np.nan, 2.0]])
+    whole, half = np.ones((2, 2)), np.array([[1.0, 1.0], [np.nan, 1.0]])
+    assert np.isnan(checks._where_known(whole, answers)).sum() == 2
+    assert np.isnan(checks._where_known(half, answers)).sum() == 1
+
+
+def test_rows_drawn_by_their_places_are_the_same_in_every_format():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(30, 3)), random.normal(size=30)
+    case = cases.Case(0, er.ForestRegressor(3, random_state=0), X, y, None, "")
+    outcome = checks.fit(case)
+    assert checks._learns_from_rows(case)
+    assert not list(checks._format_does_not_matter(case, outcome))
+    outcome.machine = clone(case.machine).set_params(random_state=1).fit(X, y)
+    assert list(checks._format_does_not_matter(case, outcome))
+
+
 def test_waves_of_numbers_without_digits_are_told():
     case = cases.make(300024546)  # rows of 1e30, and random waves of them
     assert checks._learns_from_rows(case)
