@@ -347,7 +347,9 @@ class Problem:
         if self.intercept and not self.loss.smooth:
             # Of the slopes at a corner those that sum to zero: they do not depend on where columns have their zero.
             mean = self.rowspace.total(at_best) / self.rowspace.total(self.weights)
-            at_best = self.rowspace.map(lambda c, u: u - self.per_output(c) * mean, self.weights, at_best)
+            at_best = self.rowspace.map(
+                lambda c, u: u - self.per_output(c) * mean, self.weights, at_best, width=self._entries
+            )
         correlations = self.design.tdot(at_best)
         # What rounding leaves of a constant column would make a path of huge C.
         if not (self.penalty.smooth or self.design.implicit):
