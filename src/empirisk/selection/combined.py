@@ -25,7 +25,7 @@ from empirisk.validation import validate_data
 
 #: Names of the operations, by their numbers: a name stands for one of the two columns.
 OPERATIONS = ("{} + {}", "{} - {}", "{} {}", "amounts {} {}", "{} / {}", "{} by {}")
-GROUP = len(OPERATIONS) - 1
+GROUP = len(OPERATIONS) - 1  # the operation that takes the mean of a group away
 #: Added to what a ratio divides by, in standard deviations: rows near the least value do not decide.
 FLOOR = 0.01
 #: The boosting that chooses: small trees, and few of them, tell what is used most.

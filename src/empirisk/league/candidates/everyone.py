@@ -36,7 +36,7 @@ TREE_ROWS = 50_000  # enough for a deep tree; the forest sees all rows together
 SKEWED = 1.2
 #: For numbers, so many rows are enough for boosting with large trees.
 DEEP_ROWS = 8_000
-DEEP_LEAVES, DEEP_FEATURES = 127, 0.7
+DEEP_LEAVES, DEEP_FEATURES = 127, 0.7  # leaves of these trees, and the share of columns that a node looks at
 #: Columns, and rows, up to which boosting also plays on combinations of columns: which help is found out in seconds.
 MAX_COMBINED, MAX_COMBINED_ROWS = 300, 300_000
 #: Leaves and features of the settings that do.
