@@ -14,10 +14,12 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
+from matplotlib.figure import Figure
 
 import empirisk as er
 from tests.public import EXPORTS
 from tools import links, pages, reference
+from tools.gallery import FigureScraper
 from tools.mathml import mathml
 
 ROOT = Path(__file__).parents[1]
@@ -302,11 +304,6 @@ def test_formulas_have_primes_on_the_line_and_room_behind_functions():
 
 
 def test_wide_pictures_can_be_scrolled(tmp_path):
-    pytest.importorskip("sphinx_gallery", reason="comes with the extra docs")
-    from matplotlib.figure import Figure
-
-    from tools.gallery import FigureScraper
-
     def written(*size):
         block = {"example_globals": {"___": Figure(size)}, "image_path_iterator": iter([str(tmp_path / "it.png")])}
         return FigureScraper()(None, block, {"src_dir": str(tmp_path)})
