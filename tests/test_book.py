@@ -10,6 +10,7 @@ import subprocess
 import sys
 import types
 from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
 
@@ -290,6 +291,15 @@ def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):
         "no.png, which",
     ):
         assert sum(part in fault for fault in found) == 1
+
+
+def test_properties_have_the_text_of_the_attribute_that_they_are():
+    for name in ("kernels.Normalised.takes", "maps.SeveralKernels.sparse", "LearnedKernel.certain"):
+        owner, _, attribute = name.rpartition(".")
+        lines = (bool.__doc__ or "").splitlines()
+        reference.complete(None, "property", f"empirisk.{name}", getattr(attrgetter(owner)(er), attribute), None, lines)
+        assert len(lines) > 0
+        assert "builtins" not in " ".join(lines)
 
 
 def test_formulas_have_primes_on_the_line_and_room_behind_functions():

@@ -142,9 +142,23 @@ def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: li
     if code := vars(value).get("code") if isinstance(value, type) and issubclass(value, EmpiriskError) else "":
         about = len(_blocks(lines)[0][1])  # lines before the first section
         lines[about:] = ["", f"What to do: :doc:`/messages/{code}`.", "", *lines[about:], *_example_of_page(code)]
+    if what == "property" and value.fget.__doc__ is None:  # else that of the type of the value of a base class
+        lines[:] = _stated_as_attribute(name) or lines
     written = _expanded(_borrowed(value, _with_examples(lines)) if what == "class" else _with_examples(lines), value)
     end = written.index("Examples") if "Examples" in written else len(written)
     lines[:] = [_escaped(line) for line in written[:end]] + written[end:]
+
+
+def _stated_as_attribute(name: str) -> list[str]:
+    """What a class, or one that it comes from, says of an attribute that is a property here.
+
+    >>> _stated_as_attribute("empirisk.kernels.Normalised.sparse")
+    ['Whether a sparse table is accepted.']
+    """
+    owner, _, attribute = name.rpartition(".")
+    stated = re.compile(rf"^{attribute} : .*\n((?:    .*\n?)+)", re.MULTILINE)
+    texts = [inspect.cleandoc(base.__doc__ or "") for base in _value(owner).__mro__]
+    return next((inspect.cleandoc(found[1]).splitlines() for text in texts if (found := stated.search(text))), [])
 
 
 def _example_of_page(code: str) -> list[str]:
