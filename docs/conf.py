@@ -29,6 +29,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"  # beside the page of a class there is room for names of methods alone
 autodoc_typehints = "none"  # numpydoc tells types in words
+autodoc_preserve_defaults = True  # defaults as they are written: functions have no other name
 default_role = "py:obj"  # `Classifier` in a docstring is a link where it is a public name, else code
 smartquotes = False  # formulas and values in docstrings are copied: A', "loo"
 numpydoc_show_class_members = False
