@@ -347,7 +347,7 @@ def metric(machine: Any, *, most: int = 20, axes: Axes | None = None) -> Figure:
     'x2'
     """
     features = getattr(machine, "features_", machine)
-    kernel = getattr(features, "kernel_", features) if is_map(features) else features
+    kernel: Any = getattr(features, "kernel_", features) if is_map(features) else features
     if not hasattr(kernel, "metric_"):
         raise EmpiriskError(f"{machine!r} has learned no metric; fit a machine with features=er.LearnedKernel().")
     known = kernel.metric_
