@@ -38,18 +38,18 @@ PAIR_BYTES, TRIPLET_BYTES = 40, 120
 class ContrastiveMetric(LearnedMetric):
     """The metric |P x - P z| of a contrastive loss:
 
-        minimise  alpha mean_{similar} |P(x_i - x_j)|^2  +  beta mean_{dissimilar} max(0, margin - |P(x_i - x_j)|)^2
-                  +  strength |P|^2,
+        minimise  alpha mean_{similar} |P(x_i - x_j)|^2  +  beta mean_{dissimilar} max(0, margin - |P(x_i - x_j)|)^2  +
+        strength |P|^2,
 
     or, with loss="two_margins" and D_ij = |P(x_i - x_j)|^2,
 
-        minimise  alpha mean_{similar} max(0, D_ij - similar_margin)  +  beta mean_{dissimilar} max(0, margin - D_ij)
-                  +  strength |P|^2,
+        minimise  alpha mean_{similar} max(0, D_ij - similar_margin)  +  beta mean_{dissimilar} max(0, margin - D_ij)  +
+        strength |P|^2,
 
     or, with loss="triplets", over triplets (i, j, l) in which row i is to be nearer to row j than to row l,
 
-        minimise  alpha mean max(0, D_ij - similar_margin)  +  beta mean max(0, margin + D_ij - D_il)
-                  +  strength |P|^2.
+        minimise  alpha mean max(0, D_ij - similar_margin)  +  beta mean max(0, margin + D_ij - D_il)  +
+        strength |P|^2.
 
     Rows of one class are similar and those of two classes are not; or the user gives pairs or triplets. The loss starts
     at the Euclidean metric and never rises. It is a map: use it in ``features=`` of `KNNClassifier` and `KNNRegressor`,
