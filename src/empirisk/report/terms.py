@@ -57,7 +57,7 @@ def terms_of(model: Any) -> Terms | None:
     scales[: len(encoder.numbers_.scale)] = encoder.numbers_.scale
     texts = [column.type.wide for column in encoder.schema.used]
     scales[np.array(texts)[encoder.sources_]] = np.nan
-    truths = np.array([column.kind == "boolean" for column in encoder.schema.used])[encoder.sources_]
+    truths = np.array([column.type.truth for column in encoder.schema.used])[encoder.sources_]
     constant = np.ravel(getattr(machine, "intercept_", 0.0)).astype(np.float64)
     return Terms(list(names), weights, scales, truths, np.resize(constant, len(weights)))
 

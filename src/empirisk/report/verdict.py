@@ -253,7 +253,7 @@ def worst(learned: Any) -> Table:
             ]
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
     frame, schema = learned.plan.frame[rows], learned.plan.schema
-    truths = {name: schema[name].type.as_json for name in beside if schema[name].kind == "boolean"}
+    truths = {name: schema[name].type.as_json for name in beside if schema[name].type.truth}
     table = [
         [
             Cell(f"{numbers[k] + 1:,}", int(numbers[k])),

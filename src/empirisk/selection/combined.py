@@ -25,6 +25,7 @@ from empirisk.validation import validate_data
 
 #: Names of the operations, by their numbers: a name stands for one of the two columns.
 OPERATIONS = ("{} + {}", "{} - {}", "{} {}", "amounts {} {}", "{} / {}", "{} by {}")
+CENTRED = 3  # operations that come first are of centred columns, those after them of amounts
 GROUP = len(OPERATIONS) - 1  # the operation that takes the mean of a group away
 #: Added to what a ratio divides by, in standard deviations: rows near the least value do not decide.
 FLOOR = 0.01
@@ -177,11 +178,11 @@ class CombinedColumns(TransformerMixin, Estimator):
             known = (z >= 0) & (z < len(self.group_means_[number]) - 1)
             place = xp.where(known, z, float(len(self.group_means_[number]) - 1))
             return (x - means[place.astype(int)]) / self.size_[left]
-        if operation < 3:
+        if operation < CENTRED:
             p, q = (x - self.middle_[left]) / self.size_[left], (z - self.middle_[right]) / self.size_[right]
             return p + q if operation == 0 else p - q if operation == 1 else p * q
         p, q = (x - self.least_[left]) / self.size_[left], (z - self.least_[right]) / self.size_[right]
-        return p * q if operation == 3 else p / (xp.maximum(q, 0.0) + FLOOR)
+        return p * q if operation == CENTRED else p / (xp.maximum(q, 0.0) + FLOOR)
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
@@ -207,12 +208,12 @@ class CombinedColumns(TransformerMixin, Estimator):
     def _measure(self, table: Array, weights: Array) -> None:
         """Mean, least value and deviation of the known values of each column."""
         known = ~np.isnan(table)
-        say = np.where(known, weights[:, None], 0.0)
-        total = np.maximum(say.sum(axis=0), np.finfo(float).tiny)
+        mass = np.where(known, weights[:, None], 0.0)
+        total = np.maximum(mass.sum(axis=0), np.finfo(float).tiny)
         reach = np.maximum(np.abs(np.where(known, table, 0.0)).max(axis=0, initial=0.0), np.finfo(float).tiny)
         scaled = np.where(known, table, 0.0) / reach  # squares of large numbers would overflow
-        middle = (say * scaled).sum(axis=0) / total
-        deviation = np.sqrt((say * (scaled - middle) ** 2).sum(axis=0) / total)
+        middle = (mass * scaled).sum(axis=0) / total
+        deviation = np.sqrt((mass * (scaled - middle) ** 2).sum(axis=0) / total)
         self.middle_, self.size_ = middle * reach, np.where(deviation > 1e-12, deviation * reach, 1.0)
         self.least_ = np.where(known, table, np.inf).min(axis=0, initial=np.inf)
         self.least_ = np.where(np.isfinite(self.least_), self.least_, 0.0)

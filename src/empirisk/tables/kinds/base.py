@@ -72,6 +72,8 @@ class Kind:
         What predicting such a column is called; None where that has no meaning.
     drawn : str
         "numbers", "dates", "levels" (a few names) or, for what is not drawn, empty.
+    truth : bool
+        Whether the values are true and false, as 1 and 0, which people are told as yes and no.
     names_rows : bool
         Whether the values tell one row from another, and nothing else.
     any_text : bool
@@ -100,6 +102,7 @@ class Kind:
     markers = MARKERS + SOFT_MARKERS
     task: str | None = None
     drawn = ""
+    truth = False
     names_rows = False
     any_text = False
     parts: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ class Boolean(Ordered):
     expected = "true or false"
     task = "classification"
     drawn = "levels"
+    truth = True
     parts = ("",)
     json = ("boolean", "string", "number", "null")
 
