@@ -213,11 +213,10 @@ def every_network() -> dict[str, Subject]:
     }
 
 
-def subjects() -> dict[str, Subject]:
-    """Every public estimator, and those forms of them that keep other things."""
+def every_map() -> dict[str, Subject]:
+    """Machines behind kernels, maps and learned metrics."""
     kernel = er.kernels.Gaussian("median").on([0, 1]) + 0.5 * er.kernels.Polynomial(2) ** 2
-    found: dict[str, Subject] = {name: by_class(name) for name in public_estimators()}
-    found |= {
+    return {
         "kernel SVM": machine(er.SVM(features=kernel)),
         "kernel of columns": machine(er.Ridge(features=er.kernels.Anova(order=2))),
         "several kernels": machine(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"]))),
@@ -225,17 +224,19 @@ def subjects() -> dict[str, Subject]:
         "learned weights of columns": machine(er.SVM(features=er.LearnedKernel(metric="diagonal", rounds=1))),
         "centred": machine(er.Ridge(features=er.kernels.Centred(er.kernels.Laplacian(2.0)))),
         "kernel neighbours": machine(er.KNNClassifier(features=er.kernels.Gaussian(2.0), weights="distance")),
-        "sparse neighbours": machine(er.KNNRegressor(n_neighbors="loo"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
-        "one class behind a kernel": machine(er.OneClassSVM(features=er.kernels.Gaussian(1.0)), lambda X: None),
-        "softmax": machine(er.LogisticRegression(), three_classes),
-        "pairs": machine(er.SVM(multiclass="one_vs_one"), three_classes),
-        "targets": machine(er.Ridge(C="loo"), lambda X: X[:, :2]),
         "nystrom": machine(er.SVM(features=er.maps.Nystrom("gaussian", 6, random_state=0))),
         "waves": machine(er.Ridge(features=er.maps.RandomFourier("gaussian", 8, random_state=0))),
         "monomials": machine(er.SVM(features=er.maps.Polynomial(2))),
         "spectrum": strings(er.kernels.Spectrum(2, blended=True)),
         "subsequence": strings(er.kernels.Subsequence(2)),
         "precomputed": precomputed,
+        "neighbours by a metric": machine(er.KNNClassifier(features=er.LargeMarginMetric(max_iter=2))),
+    }
+
+
+def of_trees() -> dict[str, Subject]:
+    """Trees, what is made of many of them, and of other machines."""
+    return {
         "tree of three": machine(er.TreeClassifier(max_depth=3), three_classes),
         "tree of targets": machine(er.TreeRegressor(max_depth=2), lambda X: X[:, :2]),
         "forest of three": machine(er.ForestClassifier(3, max_depth=3, random_state=0), three_classes),
@@ -246,6 +247,54 @@ def subjects() -> dict[str, Subject]:
         "additive of categories": categories(er.AdditiveClassifier(n_bags=2, max_iter=2, min_samples_leaf=1)),
         "additive of three": machine(er.AdditiveClassifier(n_bags=2, max_iter=2, min_samples_leaf=1), three_classes),
         "boosting of categories": categories(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=3)),
+        "tree of labels": machine(er.TreeClassifier(max_depth=2), lambda X: (X[:, :2] > 0).astype(int)),
+        "forest of labels": machine(
+            er.ForestClassifier(2, max_depth=2, random_state=0), lambda X: (X[:, :2] > 0).astype(int)
+        ),
+        "forest of targets": machine(er.ForestRegressor(2, max_depth=2, random_state=0), lambda X: X[:, :2]),
+        "boosting of targets": machine(er.BoostingRegressor(n_estimators=2, max_leaf_nodes=3), lambda X: X[:, :2]),
+        "bag of targets": machine(er.BaggingRegressor(n_estimators=2, random_state=0), lambda X: X[:, :2]),
+        "boosting of labels": machine(er.BoostingClassifier(n_estimators=2), lambda X: (X[:, :2] > 0).astype(int)),
+        "bagging of labels": machine(
+            er.BaggingClassifier(n_estimators=2, random_state=0), lambda X: (X[:, :2] > 0).astype(int)
+        ),
+    }
+
+
+def of_tables() -> dict[str, Subject]:
+    """Models of tables, as `learn` writes them, with what they know besides."""
+    return {
+        "table": table,
+        "series": series,
+        "several values in a cell": cells(["a;b", "b", "a;b;c", "c", ""] * 8, er.NearestCentroid()),
+        "spelled": cells(sequences(), er.SVM(features=Spelled(er.kernels.Spectrum(2)).on(slice(0, 8))), letters=True),
+        "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
+        "spread": with_spread,
+        "spread by prediction": lambda: with_spread(Errors.by_prediction),
+        "learned classes": learned("iris", "species", "tree", "centroid"),
+        "learned numbers": learned("diabetes", "progress", "tree", "ridge"),
+    }
+
+
+def without_targets() -> dict[str, Subject]:
+    """Clusters, mixtures and projections."""
+    return {
+        "Hierarchical": machine(er.Hierarchical(n_clusters=2), lambda X: None),
+        "mini-batches": machine(er.KMeans(2, batch_size=8, random_state=0), lambda X: None),
+        "kernel k-means": machine(er.KMeans(2, er.kernels.Gaussian(2.0), random_state=0), lambda X: None),
+        "diagonal mixture": machine(er.GaussianMixture(2, covariance_type="diagonal", random_state=0), lambda X: None),
+        "tied mixture": machine(er.GaussianMixture(2, covariance_type="tied", random_state=0), lambda X: None),
+        "kernel components": machine(er.PCA(2, er.kernels.Gaussian(2.0)), lambda X: None),
+        "sparse codes": machine(er.Dictionary(4, coding="omp", nonzeros=2, random_state=0), lambda X: None),
+        "clusters in the midst": in_the_midst(er.KMeans(2, random_state=0), lambda X: None),
+        "mixture in the midst": in_the_midst(er.GaussianMixture(2, random_state=0), lambda X: None),
+        "one class behind a kernel": machine(er.OneClassSVM(features=er.kernels.Gaussian(1.0)), lambda X: None),
+    }
+
+
+def by_others() -> dict[str, Subject]:
+    """Steps and models of scikit-learn, and ours that stand beside them."""
+    return {
         "scalers": machine(
             make_pipeline(
                 MinMaxScaler(),
@@ -258,53 +307,38 @@ def subjects() -> dict[str, Subject]:
             lambda X: X[:, 0],
         ),
         "target encoder": machine(make_pipeline(TargetEncoder(), er.Ridge()), lambda X: X[:, 0], rows(24).round(0)),
-        "constraint": machine(er.Ridge(C=er.Constraint(0.5)), lambda X: X[:, 0]),
-        "table": table,
-        "series": series,
-        "several values in a cell": cells(["a;b", "b", "a;b;c", "c", ""] * 8, er.NearestCentroid()),
-        "spelled": cells(sequences(), er.SVM(features=Spelled(er.kernels.Spectrum(2)).on(slice(0, 8))), letters=True),
-        "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
-        "spread": with_spread,
-        "spread by prediction": lambda: with_spread(Errors.by_prediction),
-        "learned classes": learned("iris", "species", "tree", "centroid"),
-        "learned numbers": learned("diabetes", "progress", "tree", "ridge"),
-        "Hierarchical": machine(er.Hierarchical(n_clusters=2), lambda X: None),
-        "mini-batches": machine(er.KMeans(2, batch_size=8, random_state=0), lambda X: None),
-        "kernel k-means": machine(er.KMeans(2, er.kernels.Gaussian(2.0), random_state=0), lambda X: None),
-        "diagonal mixture": machine(er.GaussianMixture(2, covariance_type="diagonal", random_state=0), lambda X: None),
-        "tied mixture": machine(er.GaussianMixture(2, covariance_type="tied", random_state=0), lambda X: None),
-        "kernel components": machine(er.PCA(2, er.kernels.Gaussian(2.0)), lambda X: None),
-        "sparse codes": machine(er.Dictionary(4, coding="omp", nonzeros=2, random_state=0), lambda X: None),
-        "neighbours by a metric": machine(er.KNNClassifier(features=er.LargeMarginMetric(max_iter=2))),
-        "several losses": machine(er.Regressor(loss=["squared", "absolute"]), lambda X: X[:, :2]),
-        "several labels": machine(er.LogisticRegression(), lambda X: (X[:, :2] > 0).astype(int)),
-        "tree of labels": machine(er.TreeClassifier(max_depth=2), lambda X: (X[:, :2] > 0).astype(int)),
-        "forest of labels": machine(
-            er.ForestClassifier(2, max_depth=2, random_state=0), lambda X: (X[:, :2] > 0).astype(int)
-        ),
-        "forest of targets": machine(er.ForestRegressor(2, max_depth=2, random_state=0), lambda X: X[:, :2]),
-        "boosting of targets": machine(er.BoostingRegressor(n_estimators=2, max_leaf_nodes=3), lambda X: X[:, :2]),
-        "bag of targets": machine(er.BaggingRegressor(n_estimators=2, random_state=0), lambda X: X[:, :2]),
-        "boosting of labels": machine(er.BoostingClassifier(n_estimators=2), lambda X: (X[:, :2] > 0).astype(int)),
-        "bagging of labels": machine(
-            er.BaggingClassifier(n_estimators=2, random_state=0), lambda X: (X[:, :2] > 0).astype(int)
-        ),
-        "neighbours with labels": machine(er.KNNClassifier(3), lambda X: (X[:, :2] > 0).astype(int)),
-        "numbers in the midst": in_the_midst(er.Ridge(), lambda X: X[:, 0]),
-        "classes in the midst": in_the_midst(er.SVM(), three_classes, classes=["a", "b", "c"]),
-        "clusters in the midst": in_the_midst(er.KMeans(2, random_state=0), lambda X: None),
-        "mixture in the midst": in_the_midst(er.GaussianMixture(2, random_state=0), lambda X: None),
-        "groups": machine(er.Regressor(penalty=er.penalties.GroupL1([0, 0, 1]), C=10.0), lambda X: X[:, 0]),
-        "early stopping": machine(er.LogisticRegression(solver=er.solvers.EarlyStopping(er.solvers.Newton()))),
         "powers": machine(make_pipeline(BoxCox(), er.Ridge()), lambda X: X[:, 0], np.exp(rows(24))),
         "logarithms": machine(make_pipeline(Logarithm(), er.Ridge()), lambda X: X[:, 0], np.exp(rows(24))),
         "temperature": lambda: (fitted(CalibratedClassifierCV(er.SVM(), method="temperature", cv=3)), rows(5)),
         "numbers of labels": lambda: (LabelEncoder().fit(TEXTS), TEXTS[:3]),
         "columns of labels": lambda: (LabelBinarizer().fit(TEXTS), TEXTS[:3]),
-        **every_kernel(),
-        **every_part(),
-        **every_network(),
     }
+
+
+def of_the_equation() -> dict[str, Subject]:
+    """Forms of linear machines and of neighbours."""
+    return {
+        "sparse neighbours": machine(er.KNNRegressor(n_neighbors="loo"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
+        "softmax": machine(er.LogisticRegression(), three_classes),
+        "pairs": machine(er.SVM(multiclass="one_vs_one"), three_classes),
+        "targets": machine(er.Ridge(C="loo"), lambda X: X[:, :2]),
+        "constraint": machine(er.Ridge(C=er.Constraint(0.5)), lambda X: X[:, 0]),
+        "several losses": machine(er.Regressor(loss=["squared", "absolute"]), lambda X: X[:, :2]),
+        "several labels": machine(er.LogisticRegression(), lambda X: (X[:, :2] > 0).astype(int)),
+        "neighbours with labels": machine(er.KNNClassifier(3), lambda X: (X[:, :2] > 0).astype(int)),
+        "numbers in the midst": in_the_midst(er.Ridge(), lambda X: X[:, 0]),
+        "classes in the midst": in_the_midst(er.SVM(), three_classes, classes=["a", "b", "c"]),
+        "groups": machine(er.Regressor(penalty=er.penalties.GroupL1([0, 0, 1]), C=10.0), lambda X: X[:, 0]),
+        "early stopping": machine(er.LogisticRegression(solver=er.solvers.EarlyStopping(er.solvers.Newton()))),
+    }
+
+
+def subjects() -> dict[str, Subject]:
+    """Every public estimator, and those forms of them that keep other things."""
+    found: dict[str, Subject] = {name: by_class(name) for name in public_estimators()}
+    for room in (of_the_equation, every_map, of_trees, of_tables, without_targets, by_others):
+        found |= room()
+    found |= every_kernel() | every_part() | every_network()
     found |= {f"steps: {name}": steps(name) for name in step_pipelines()}
     found |= {f"texts: {type(step).__name__}": texts(step) for step in text_steps()}
     return found

@@ -133,7 +133,7 @@ def _grades(question: Question, machine: Any) -> dict[str, float]:
     if question.task == "clusters":
         X, _ = question.data()
         return {"log-likelihood": float(np.sum(machine.score_samples(X)))}
-    found = {"taught": error(machine, *question.data(), question.task)}
+    found = {"learned from": error(machine, *question.data(), question.task)}
     with suppress(ValueError):
         found["held out"] = error(machine, *question.data(held=True), question.task)
     return {f"{name}: error": part["value"] for name, part in found.items() if part is not None}

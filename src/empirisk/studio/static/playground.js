@@ -107,7 +107,7 @@ function described(answer) {
   return parts.filter(Boolean).join(" ");
 }
 
-const TASK_LEGENDS = {classes: "Filled points teach, hollow ones are held out.", numbers: "x goes across, the target upwards. Thin lines are residuals; hollow points are held out.", clusters: "Colours are the clusters that the machine finds."};
+const TASK_LEGENDS = {classes: "It learns from filled points; hollow ones are held out.", numbers: "x goes across, the target upwards. Thin lines are residuals; hollow points are held out.", clusters: "Colours are the clusters that the machine finds."};
 const RINGS = "Rings: support vectors, the larger the dual variable; in pair steps, those that move are orange.", MARGINS = "Thin lines: the margin, f = ±1.";
 const FAMILY_LEGENDS = {classes: {equation: RINGS, perceptron: "Orange rings: points at which the last step moved."}, clusters: {kmeans: "Crosses are their means.", mixture: "Crosses are centres, ellipses one and two standard deviations."}};
 const PENALTIES = {l2: "½‖w‖²", l1: "‖w‖₁", elastic_net: "½(‖w‖₁ + ½‖w‖²)", none: "0"};
@@ -130,7 +130,7 @@ function errors(answer) {
     const track = interval(one.value, [one.low, one.high], [0, reach], `${name}: ${words}, ${told(one.value)}, between ${told(one.low)} and ${told(one.high)}`);
     return [make("span", {}, name), track, make("span", {class: "number"}, make("strong", {}, told(one.value)), make("br"), make("small", {class: "soft"}, `${told(one.low)} – ${told(one.high)}`))];
   };
-  byId("errors").replaceChildren(make("div", {class: "bars"}, line("taught", found.train), line("held out", found.test)),
+  byId("errors").replaceChildren(make("div", {class: "bars"}, line("learned from", found.train), line("held out", found.test)),
     make("p", {class: "soft"}, state.task === "classes" ? "Shares of wrong points, with 95 % intervals. Only the held-out points are an honest test." : "Mean distance from the target, with 95 % intervals."));
 }
 
@@ -175,7 +175,7 @@ async function path() {
 let scale = null;
 function drawPath() {
   if (!along || byId("path-card").hidden) return;
-  const x = along.C.map(Math.log10), series = [{x, y: along.train, colour: "var(--mark)", dash: "5 4", name: "taught"}];
+  const x = along.C.map(Math.log10), series = [{x, y: along.train, colour: "var(--mark)", dash: "5 4", name: "learned from"}];
   if (along.test) series.push({x, y: along.test, colour: "var(--c5)", name: "held out"});
   const C = setting({name: "C", start: 1});
   scale = chart(byId("path"), {series, at: Math.log10(C), log: true, label: "C"});

@@ -89,7 +89,7 @@ const VIEWS = {whatif: ["What if", whatIf], matter: ["What matters", matter], er
 
 function resultView(place, id, told, run) {
   const context = {id, told, run, place: null, columns: (told?.importances ?? []).map(one => one.column)};
-  const cards = told ? [...told.test.slice(0, 4).map(one => [digits(one.value, 3), scoreName(one.name), `${digits(one.low, 3)} to ${digits(one.high, 3)}`]), [told.league.find(one => one.name === told.winner).title, "was chosen", `${told.rows.toLocaleString("en")} taught, ${told.tested.toLocaleString("en")} tested`], [`${digits(told.seconds, 2)} s`, "for all of it", ""]] : [];
+  const cards = told ? [...told.test.slice(0, 4).map(one => [digits(one.value, 3), scoreName(one.name), `${digits(one.low, 3)} to ${digits(one.high, 3)}`]), [told.league.find(one => one.name === told.winner).title, "was chosen", `${told.rows.toLocaleString("en")} learned from, ${told.tested.toLocaleString("en")} tested`], [`${digits(told.seconds, 2)} s`, "for all of it", ""]] : [];
   const panel = make("div", {role: "tabpanel", id: "panel", tabindex: "0"}), tabs = make("div", {class: "tabs", role: "tablist", "aria-label": "Result"});
   const names = Object.keys(VIEWS).filter(name => name === "whatif" || run.lines[name]);
   const open = name => {
