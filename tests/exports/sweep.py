@@ -19,7 +19,7 @@ from empirisk import kernels, maps
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.exports.registry import asked
 from empirisk.league.candidates.everyone import CLASSIFIERS, REGRESSORS, Size
-from empirisk.league.rows.split import CODES, NUMBERS
+from empirisk.league.rows.encodings import CODES, NUMBERS
 from tests.exports.cases import NETWORKS
 from tests.exports.tables import ALL, HOSTILE, TABLE, model_of
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from empirisk import __version__
-from empirisk.tables.encoding.encoder import TableEncoder
 from empirisk.tables.model import TableModel
 from empirisk.tables.understanding.column import Column
 
@@ -72,7 +71,7 @@ def example_row(model: TableModel) -> dict[str, Any]:
 def levels(model: TableModel, name: str) -> list[str]:
     """The frequent words of a column, the most frequent first."""
     encoder = model.pipeline[0]
-    return encoder.levels(name) if isinstance(encoder, TableEncoder) else []
+    return encoder.levels(name) if hasattr(encoder, "levels") else []
 
 
 _ERROR: dict[str, Any] = {

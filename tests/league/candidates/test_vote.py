@@ -10,9 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk.league.candidates import everyone as candidates
-from empirisk.league.candidates.vote import can_vote, greedy_weights, join, temperature, votes
+from empirisk.league.candidates.vote import can_vote, greedy_weights, temperature, votes
 from empirisk.league.contest.fold import limit, was_cut
 from empirisk.league.records import CandidateResult
+from empirisk.league.request import Request
+from empirisk.league.rows.encodings import encoding_of, join
+from empirisk.league.rows.split import plan
 from empirisk.tables.model import settings_of
 
 
@@ -105,6 +108,77 @@ def test_a_vote_that_is_better_wins_and_survives_the_file(tmp_path):
     assert found.winner == "vote"
     rows = waves().head(5)
     np.testing.assert_array_equal(er.load(tmp_path / "it.model").predict(rows), found.model.predict(rows))
+
+
+def towns(rows=700, classes=False):
+    """A smooth wave, and a step for each of some towns: a kernel reads their indicators, trees their codes."""
+    random = np.random.default_rng(1)
+    x, town = random.uniform(-3, 3, rows), random.integers(0, 9, rows)
+    y = 2 * np.sin(x) + np.array([0, 3, 1, 4, 2, 0, 5, 1, 3])[town] * (x > 0) + 0.3 * random.normal(size=rows)
+    names = np.array([f"town {k}" for k in range(9)])
+    return pl.DataFrame({"x": x, "town": names[town], "y": np.where(y > 1, "high", "low") if classes else y})
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_machines_that_read_different_encodings_vote(classes):
+    """Each member says what it says alone, behind the encoding that it reads."""
+    found, kind = plan(Request(towns(classes=classes), "y")), "Classifier" if classes else "Regressor"
+    trees = getattr(er, f"Boosting{kind}")(n_estimators=20, categorical_features=[1], random_state=0)
+    parts = [er.LogisticRegression() if classes else er.Ridge(), trees]
+    vote = (er.VoteClassifier(parts, voting="soft") if classes else er.VoteRegressor(parts)).set_params(weights=(1, 3))
+    assert encoding_of(vote) == "numbers and codes"
+    rows, y = found.frame[found.train], found.y[found.train]
+    alone = [found.pipeline(part).fit(rows, y) for part in parts]
+    together = found.pipeline(vote).fit(rows, y)
+    ask = "predict_proba" if classes else "predict"
+    mean = sum(weight * getattr(one, ask)(found.frame) for weight, one in zip((0.25, 0.75), alone, strict=True))
+    np.testing.assert_allclose(getattr(together, ask)(found.frame), mean, rtol=1e-12)
+    assert together[0].encoders_[1].coded_places == [1]
+    joined = together[1].set_params(estimators=parts)
+    join(joined, [one[-1] for one in alone], together[0].transform(rows), y, together[0])
+    np.testing.assert_allclose(getattr(joined, ask)(together[0].transform(found.frame)), mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_vote_of_different_encodings_is_a_whole_model(classes, tmp_path, monkeypatch):
+    """It wins a contest, survives the file, is explained, exported, and judged as the sum of its members."""
+    module = sys.modules["empirisk.league.run"]  # the attribute of that name is the function
+    monkeypatch.setattr(module, "winner", lambda results, prefer: next(one for one in results if one.name == "vote"))
+    kernel = "kernel_svm" if classes else "kernel_ridge"
+    table, metric = towns(500, classes), "log_loss" if classes else None
+    machines = [kernel, "boosting", "logistic" if classes else "ridge", "vote"]
+    found = er.learn(table, "y", machines=machines, folds=3, metric=metric, out=tmp_path / "it")
+    assert encoding_of(found.best.machine) == "numbers and codes"
+    if not classes:
+        scores = {one.name: one.mean for one in found.standings}
+        assert scores["vote"] > max(scores[kernel], scores["boosting"])
+    rows, ask = table.head(8), "predict_proba" if classes else "predict"
+    loaded = er.load(tmp_path / "it.model")
+    np.testing.assert_array_equal(getattr(loaded, ask)(rows), getattr(found.model, ask)(rows))
+    said = loaded.predict_proba(rows).max(axis=1) if classes else loaded.predict(rows)
+    rest = said - loaded.explain(rows).sum(axis=1)  # the mean prediction of the rows that they are compared with
+    if classes:
+        rest = np.where(loaded.predict(rows) == "high", rest, 1 - rest)
+    np.testing.assert_allclose(rest, rest[0])
+    assert {name for name, _, _ in found.importances} == {"x", "town"}
+    er.export(loaded, tmp_path / "it.onnx")  # which compares its answers with those of the model
+
+
+def test_texts_and_words_vote(monkeypatch):
+    """One encoding is sparse, with the words of a text; trees read fewer of them."""
+    module = sys.modules["empirisk.league.run"]
+    monkeypatch.setattr(module, "winner", lambda results, prefer: next(one for one in results if one.name == "vote"))
+    random = np.random.default_rng(0)
+    table, words = towns(300), random.integers(0, 400, (300, 30))
+    table = table.with_columns(
+        note=pl.Series([" ".join(f"w{k}" for k in row) for row in words]),
+        y=pl.Series(table["y"].to_numpy() + random.normal(size=400)[words].mean(axis=1) * 5),
+    )
+    found = er.learn(table, "y", machines=["ridge", "forest", "vote"], folds=2)
+    assert found.model.pipeline[0].sparse_
+    counts = {type(one[-1]).__name__: one[0].count for one in found.model.machine.estimators_}
+    assert counts["Ridge"] > counts["ForestRegressor"]
+    assert found.model.explain(table.head(3)).shape == (3, 3)
 
 
 def test_a_vote_of_trees_is_explained(tmp_path, monkeypatch):

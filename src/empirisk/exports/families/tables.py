@@ -9,6 +9,7 @@ from empirisk.exports.registry import Answers, answers, asked, described, refuse
 from empirisk.exports.rows import CHECKED, ExportRows, make_rows
 from empirisk.exports.tensor import Symbolic, constant
 from empirisk.tables.encoding.encoder import TableEncoder
+from empirisk.tables.encoding.joined import EncodingReader, JoinedEncoder
 from empirisk.tables.encoding.numbers_and_texts import FAR
 from empirisk.tables.model import TableModel, named_from
 from empirisk.tables.reading.frames import as_frame
@@ -57,6 +58,16 @@ def _(encoder: TableEncoder, x: Any) -> Answers:
     for name, block in encoder.column_blocks():
         parts.append(used[name].type.graph_block(column[name], block, words))
     return {"transform": np.concatenate([part for part in parts if part.shape[1]], axis=1)}
+
+
+@write_answers.register
+def _(encoder: JoinedEncoder, x: Any) -> Answers:
+    return {"transform": np.concatenate([answers(one, x)["transform"] for one in encoder.encoders_], axis=1)}
+
+
+@write_answers.register
+def _(step: EncodingReader, x: Any) -> Answers:
+    return {"transform": x[:, list(range(step.first, step.first + step.count))]}
 
 
 def _numbers(encoder: TableEncoder, x: Symbolic) -> tuple[Symbolic, Symbolic]:

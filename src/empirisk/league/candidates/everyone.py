@@ -15,7 +15,7 @@ import empirisk as er
 from empirisk.errors import EmpiriskError, did_you_mean
 from empirisk.extras import missing
 from empirisk.kernels.strings import Spelled
-from empirisk.league.rows.split import CODES, LETTERS, NUMBERS
+from empirisk.league.rows.encodings import CODES, LETTERS, NUMBERS
 
 #: Kernel machines on more rows than this work on Nystrom features: those that factor the whole matrix, and those that
 #: look at parts of it. Under a limit of time, which stops them, the latter are tried on more.

@@ -9,7 +9,7 @@ from empirisk.league.candidates.everyone import AT_ONCE, Candidate, Size, around
 from empirisk.league.candidates.vote import Answers, can_vote, votes
 from empirisk.league.records import CandidateResult
 from empirisk.league.rows.encoded_folds import EncodedFolds
-from empirisk.league.rows.split import NUMBERS, encoding_of
+from empirisk.league.rows.encodings import NUMBERS, encoding_of
 
 #: Why nobody plays who reads an encoding that is empty, as where each word of the texts is met once.
 NOTHING_TO_READ = "nothing in the columns is met often enough for it to learn from"

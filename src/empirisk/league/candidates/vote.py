@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
-from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 import empirisk as er
+from empirisk.tables.model import uncalibrated
 
 #: Weights of the members, the best first, where nothing is known of what they say.
 WEIGHTS = ((1, 1), (2, 1), (1, 1, 1))
@@ -114,9 +115,6 @@ def members(machine: Any) -> list[Any]:
     return getattr(machine, "estimators_", machine.estimators)
 
 
-def join(vote: Any, fitted: Sequence[Any], X: Any, y: NDArray) -> None:
-    """Make a vote of machines that have learned from these rows already."""
-    given = vote.estimators
-    vote.set_params(estimators=[FrozenEstimator(machine) for machine in fitted]).fit(X, y)
-    vote.set_params(estimators=given)
-    vote.estimators_ = list(fitted)
+def last_step(machine: Any) -> Any:
+    """The machine at the end of a pipeline, without a calibration around it; a machine that is none, without it."""
+    return uncalibrated(machine[-1] if isinstance(machine, Pipeline) else machine)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from empirisk.league.contest.schedule import Play
 from empirisk.league.contest.store import settings_key
-from empirisk.league.rows.split import encoding_of
+from empirisk.league.rows.encodings import encoding_of
 from empirisk.scale.workers import WorkerCalls
 
 #: Fits that are sent out ahead, for each worker.

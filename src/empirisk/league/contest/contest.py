@@ -24,7 +24,8 @@ from empirisk.league.events import Tell
 from empirisk.league.records import CandidateResult, best_of
 from empirisk.league.request import Request
 from empirisk.league.rows.encoded_folds import EncodedFolds
-from empirisk.league.rows.split import Plan, encoding_of
+from empirisk.league.rows.encodings import encoding_of
+from empirisk.league.rows.split import Plan
 from empirisk.linalg.compiled import preload
 from empirisk.runs.journal import Journal
 from empirisk.settings import settings

@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from empirisk.evaluation.metrics import Metric
-from empirisk.league.candidates.vote import join, members
+from empirisk.league.candidates.vote import last_step, members
 from empirisk.league.contest.budget import GRACE_SECONDS, OVER, TimeBudget
 from empirisk.league.contest.schedule import Play
 from empirisk.league.contest.store import FoldStore
-from empirisk.league.records import FoldResult
-from empirisk.league.rows.split import encoding_of
+from empirisk.league.records import CandidateResult, FoldResult
+from empirisk.league.rows.encodings import encoding_of, fit_vote, join
 from empirisk.linalg import threads
 from empirisk.stop import CUT, InterruptCounter, Stopped, listening_to, stopping
 from empirisk.tables.model import uncalibrated
 
-#: Parameters for the seconds of a fit: of a machine, of one inside a calibration, and of one after combined columns.
-TIME_PARAMETERS = ("max_time", "estimator__max_time", "machine__max_time")
+#: Parameters for the seconds of a fit: of a machine, of one inside a calibration, and of either after other steps.
+TIME_PARAMETERS = ("max_time", "estimator__max_time", "machine__max_time", "machine__estimator__max_time")
 #: Seconds that a fit is given at the least: a limit must be positive.
 MIN_FIT_SECONDS = 0.01
 INTERRUPTED = "interrupted"
@@ -116,18 +115,32 @@ class FoldPlayer:
     def _fitted(self, play: Play, machine: Any, X: Any, y: NDArray) -> tuple[Any, float]:
         """A machine fitted, and how long it took; a vote is made of members that were fitted on this fold and kept."""
         voting = [one for member in members(play.setting) for one in play.voters if one.machine is member]
-        kept = self.store.members(play, voting) if voting else None
-        if kept is not None:
-            join(machine, [pipeline[-1] for pipeline in kept[0]], X, y)
-            return machine, kept[1]
+        if voting:
+            return self._joined(play, machine, X, y, voting)
         if self.ahead is not None:
             machine, seconds = self.ahead.fitted(play, machine)
             if was_cut(machine):
                 raise Stopped
             return machine, seconds
         begin = self._now()
-        _fit(machine, X, y, lambda: self.budget.deadline + GRACE_SECONDS if play.limited else np.inf)
+        self._in_time(play, machine, lambda: machine.fit(X, y))
         return machine, max(self._now() - begin, MIN_FIT_SECONDS)
+
+    def _joined(self, play: Play, vote: Any, X: Any, y: NDArray, voting: list[CandidateResult]) -> tuple[Any, float]:
+        """A vote of members that were fitted on this fold and kept, or are fitted now; and how long that takes."""
+        kept, encoder = self.store.members(play, voting), play.folds.encoder_of(play.fold, encoding_of(vote))
+        if kept is not None:
+            join(vote, [pipeline[-1] for pipeline in kept[0]], X, y, encoder)
+            return vote, kept[1]
+        begin = self._now()
+        self._in_time(play, vote, lambda: fit_vote(vote, X, y, encoder))
+        return vote, max(self._now() - begin, MIN_FIT_SECONDS)
+
+    def _in_time(self, play: Play, machine: Any, fit: Callable[[], Any]) -> None:
+        """Fit, and raise where the clock or the user ended it early."""
+        threads.call_with_deadline(lambda: self.budget.deadline + GRACE_SECONDS if play.limited else np.inf, fit)
+        if was_cut(machine):
+            raise Stopped
 
     def _now(self) -> float:
         """The time, without what compiling took."""
@@ -139,17 +152,9 @@ def _out_of_time(reason: str) -> FoldResult:
     return FoldResult(state="stopped" if reason == OVER else "late", reason=reason)
 
 
-def _fit(machine: Any, X: Any, y: NDArray, deadline: Callable[[], float]) -> None:
-    """Fit, and raise where the clock or the user ended it early."""
-    threads.call_with_deadline(deadline, lambda: machine.fit(X, y))
-    if was_cut(machine):
-        raise Stopped
-
-
 def was_cut(machine: Any) -> bool:
     """Whether something ended the fit of a machine, or of one that votes, before it was whole."""
-    each = [uncalibrated(one) for one in members(machine)]
-    return any(getattr(one[-1] if isinstance(one, Pipeline) else one, "stopped_", None) in CUT for one in each)
+    return any(getattr(last_step(one), "stopped_", None) in CUT for one in members(machine))
 
 
 def limit(machine: Any, seconds: float | None) -> None:

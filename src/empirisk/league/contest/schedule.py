@@ -467,11 +467,9 @@ class Schedule:
             yield from self._vote(folds)
 
     def _vote(self, folds: Folds) -> Plays:
-        """The mean of what the best say, of those that read the same encoding of the table."""
+        """The mean of what the best say."""
         leaders = self._best_on(folds)
-        read = [folds.encoding(self._settings.encoding(one.machine)) for one in leaders]
-        alike = [one for one, encoding in zip(leaders, read, strict=True) if encoding == read[0]]
-        voters = [one for one in alike if self._settings.can_vote(one.machine)]
+        voters = [one for one in leaders if self._settings.can_vote(one.machine)]
         while len(voters) > 1 and self._budget.rest < self._afterwards(voters, FIT_MARGIN):
             voters.pop()  # one of them on all rows is better than all of them on fewer
         for candidate in (one for one in self._candidates if one.votes):

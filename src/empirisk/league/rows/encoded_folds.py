@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from empirisk.league.records import ENOUGH_JUDGES
-from empirisk.league.rows.split import NUMBERS, encoders, encoding_of
+from empirisk.league.rows.encodings import AND, NUMBERS, different, encoders, encoding_of
 from empirisk.settings import settings
+from empirisk.tables.encoding.joined import JoinedEncoder, side_by_side
 
 #: Rows of each class that a sample has, if there are as many: fewer are in too few folds of a calibration.
 MIN_CLASS_ROWS = 5
@@ -70,8 +71,8 @@ class EncodedFolds:
         return len(self.folds)
 
     def encoding(self, wanted: str) -> str:
-        """An encoding, or that of numbers where it would be the same."""
-        return NUMBERS if self.encoders[wanted] is self.encoder else wanted
+        """An encoding, or several, as that of numbers where it would be the same."""
+        return different(wanted, self.encoders)
 
     def part(self, rows: int) -> "EncodedFolds":
         """The first fold alone, with so many of its training rows at most, and enough rows that judge."""
@@ -86,22 +87,32 @@ class EncodedFolds:
 
     def encoded(self, number: int, encoding: str = NUMBERS) -> bool:
         """Whether a fold is encoded already."""
-        return (number, self.encoding(encoding)) in self._kept
+        return all((number, one) in self._kept for one in self.encoding(encoding).split(AND))
 
     def fold(self, number: int, encoding: str = NUMBERS) -> tuple[Any, NDArray, Any, NDArray]:
         """Encoded training rows, their targets, encoded validation rows, their targets."""
-        return self._encoded(number, encoding)[1:]
+        parts = self._parts(number, encoding)
+        if len(parts) == 1:
+            return parts[0][1:]
+        X, X_new = (side_by_side([part[place] for part in parts]) for place in (1, 3))
+        return X, parts[0][2], X_new, parts[0][4]
 
     def encoder_of(self, number: int, encoding: str) -> Any:
-        """The encoder of a fold, fitted."""
-        return self._encoded(number, encoding)[0]
+        """The encoder of a fold, fitted; of several encodings one that joins them."""
+        fitted = [part[0] for part in self._parts(number, encoding)]
+        names = self.encoding(encoding).split(AND)
+        return fitted[0] if len(fitted) == 1 else JoinedEncoder.of(dict(zip(names, fitted, strict=True)))
 
     def pipeline(self, number: int, machine: Any) -> Pipeline:
         """The encoder of a fold, fitted, and a machine that learned from it."""
         return Pipeline([("table", self.encoder_of(number, encoding_of(machine))), ("machine", machine)])
 
+    def _parts(self, number: int, encoding: str) -> list[tuple[Any, Any, NDArray, Any, NDArray]]:
+        """A fold in each of the encodings."""
+        return [self._encoded(number, one) for one in self.encoding(encoding).split(AND)]
+
     def _encoded(self, number: int, encoding: str) -> tuple[Any, Any, NDArray, Any, NDArray]:
-        key = number, self.encoding(encoding)
+        key = number, encoding
         with self._locks[key]:  # who needs the same rows waits for them
             return self._kept.get(key) or self._encode(key)
 

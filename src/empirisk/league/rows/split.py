@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from empirisk import tables
 from empirisk.errors import EmpiriskError, OneClass, TooFewRows, listed, option
 from empirisk.evaluation.splits import make_splits
 from empirisk.formats import percent
-from empirisk.kernels.strings import Spelled
 from empirisk.lazy import lazy
 from empirisk.league.request import Request
+from empirisk.league.rows.encodings import encoders, pipeline_of
 from empirisk.league.rows.large import read_or_sample
 from empirisk.linalg.hashes import equal_keys
 from empirisk.messages import coded
@@ -147,24 +146,7 @@ class Plan:
 
     def pipeline(self, machine: Any) -> Pipeline:
         """The encoder and a copy of the machine, to be fitted together."""
-        return Pipeline([("table", encoders(self.encoder)[encoding_of(machine)]), ("machine", clone(machine))])
-
-
-#: Encodings of a table: numbers; codes of words, for trees; sequences letter by letter, for kernels on strings.
-NUMBERS, CODES, LETTERS = "numbers", "codes", "letters"
-
-
-def encoders(encoder: tables.TableEncoder) -> dict[str, tables.TableEncoder]:
-    """The encoder of each encoding; that of numbers where a table has nothing that another would show otherwise."""
-    return {NUMBERS: encoder, CODES: encoder.for_trees(), LETTERS: encoder.for_strings()}
-
-
-def encoding_of(machine: Any) -> str:
-    """The encoding that a machine, or one that votes, reads: trees can be told which columns hold codes of words."""
-    asked = [one.get_params() for one in getattr(machine, "estimators", [machine])]
-    if any(name.rpartition("__")[2] == "categorical_features" for settings in asked for name in settings):
-        return CODES
-    return LETTERS if any(isinstance(value, Spelled) for settings in asked for value in settings.values()) else NUMBERS
+        return pipeline_of(machine, encoders(self.encoder))
 
 
 def plan(request: Request) -> Plan:

@@ -14,7 +14,7 @@ from empirisk import tables
 from empirisk.explain.contributions import SENT, passed_by, rows_behind
 from empirisk.explain.effects import SECONDS as EFFECT_SECONDS
 from empirisk.explain.effects import effects
-from empirisk.league.candidates.vote import members
+from empirisk.league.candidates.vote import last_step, members
 from empirisk.league.contest.budget import GRACE_SECONDS
 from empirisk.league.contest.contest import Contest
 from empirisk.league.contest.fold import sentence
@@ -123,7 +123,7 @@ def _model(
     ahead: Backtest | None,
 ) -> tables.TableModel:
     """The model, with its scores and what is worth knowing of it."""
-    for machine in map(uncalibrated, members(pipeline[-1])):
+    for machine in map(last_step, members(pipeline[-1])):
         if hasattr(machine, "choice_"):  # the loss of every training row would make the file large
             machine.choice_ = replace(machine.choice_, losses=machine.choice_.mean[None])
         if hasattr(machine, "coef_"):  # weights say it all: no training rows are needed in the file

@@ -135,7 +135,7 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
     if timed and was_cut(last):
         raise Stopped
     limit(last, None)
-    return pipeline
+    return Pipeline(pipeline.steps)  # what stays in a model file
 
 
 def _testing(rows: int, contest: Contest, best: CandidateResult) -> float:
