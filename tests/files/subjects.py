@@ -268,6 +268,9 @@ def of_tables() -> dict[str, Subject]:
         "series": series,
         "several values in a cell": cells(["a;b", "b", "a;b;c", "c", ""] * 8, er.NearestCentroid()),
         "spelled": cells(sequences(), er.SVM(features=Spelled(er.kernels.Spectrum(2)).on(slice(0, 8))), letters=True),
+        "rows behind with missing words": cells(
+            ["a", "b", "", "c"] * 9, er.KNNClassifier(1), behind=np.full((2, 1), np.nan)
+        ),
         "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
         "spread": with_spread,
         "spread by prediction": lambda: with_spread(Errors.by_prediction),

@@ -86,7 +86,9 @@ class TableModel:
         threshold=state.optional(state.maybe(state.several(state.number(0.0, 1.0), 2))),
         limits=state.optional(state.maybe(state.several(state.number(finite=False), 2))),
         passed=state.optional(state.maybe(state.array("u2", None))),
-        behind=state.optional(state.maybe(state.array("f8", None, None))),
+        behind=state.optional(
+            state.maybe(state.array("f8", None, None, finite=False))
+        ),  # codes of words may be missing
         profile=state.optional(state.mapping(state.anything())),
         history=state.optional(state.maybe(state.part(History))),
         example=state.optional(state.mapping(state.anything())),
