@@ -356,3 +356,16 @@ class Problem:
             terms = np.multiply.outer(self.design.stored_lengths, self.rowspace.column_norms(at_best))
             correlations = np.where(np.abs(correlations) > STORED * terms.reshape(correlations.shape), correlations, 0)
         return self.penalty.critical_C(correlations)
+
+
+def on_design(whole: Design, problems: list[Problem]) -> list[Problem]:
+    """The problems on their rows of another design; those that shared one share it again."""
+    moved: dict[int, Design] = {}
+    for problem in problems:
+        if id(problem.design) not in moved:
+            every = problem.rows is None or np.array_equal(problem.rows, np.arange(whole.shape[0]))
+            part = whole if every else whole.rows(problem.rows)
+            part = part.centred() if problem.intercept and part.shift is None else part
+            part.shared_by = problem.design.shared_by
+            moved[id(problem.design)] = part
+    return [replace(problem, design=moved[id(problem.design)]) for problem in problems]

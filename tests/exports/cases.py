@@ -72,6 +72,7 @@ CLASSIFIERS = [
     er.SVM(features=kernels.Centred(kernels.Gaussian())),
     er.SVM(features=kernels.polynomial(kernels.Linear(), [1.0, 0.0, 2.0])),
     er.SVM(features=er.LearnedKernel("gaussian", rounds=1)),
+    er.SVM(features=er.LearnedKernel("gaussian", rounds=1, leaf_size=40)),
     er.LogisticRegression(features=maps.SeveralKernels([kernels.Linear(), kernels.Gaussian()])),
     er.LogisticRegression(features=maps.Nystrom(kernels.Gaussian(), rank=20, random_state=0)),
     er.SVM(features=maps.Nystrom(er.LearnedKernel("gaussian", rounds=1), rank=20, random_state=0)),

@@ -222,6 +222,7 @@ def every_map() -> dict[str, Subject]:
         "several kernels": machine(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"]))),
         "learned kernel": machine(er.Ridge(features=er.LearnedKernel("gaussian", rounds=1))),
         "learned weights of columns": machine(er.SVM(features=er.LearnedKernel(metric="diagonal", rounds=1))),
+        "learned leaves": machine(er.Ridge(features=er.LearnedKernel("gaussian", rounds=1, leaf_size=20))),
         "centred": machine(er.Ridge(features=er.kernels.Centred(er.kernels.Laplacian(2.0)))),
         "kernel neighbours": machine(er.KNNClassifier(features=er.kernels.Gaussian(2.0), weights="distance")),
         "nystrom": machine(er.SVM(features=er.maps.Nystrom("gaussian", 6, random_state=0))),

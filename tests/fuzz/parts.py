@@ -130,7 +130,7 @@ def features(random: Random, kernels: bool = True, learns: bool = False) -> Any:
     if random.random() < 0.5:
         return None
     if learns and kernels and random.random() < 0.1:
-        return er.LearnedKernel(*pick(random, [("gaussian", 2), ("laplacian", 1, "diagonal")]))
+        return er.LearnedKernel(*pick(random, [("gaussian", 2), ("laplacian", 1, "diagonal", 20)]))
     if learns and kernels and random.random() < 0.1:
         return er.maps.SeveralKernels([kernel(random), er.kernels.Linear()], norm=int(random.choice([1, 2])))
     return kernel(random) if kernels and random.random() < 0.6 else explicit_map(random)

@@ -15,7 +15,7 @@ import empirisk as er
 from empirisk.errors import Unsuitable
 from empirisk.kernels import Gaussian, Laplacian, exp, polynomial
 from empirisk.linalg.hashes import row_hashes
-from empirisk.projections import learned_kernel
+from empirisk.projections import learned_kernel_rounds
 from tests.estimator_checks import check_contract
 
 RANDOM = np.random.default_rng(3)
@@ -143,6 +143,7 @@ def test_what_has_no_metric_is_refused():
         (er.LearnedKernel("spectrum"), Unsuitable, "a metric is one of vectors"),
         (er.LearnedKernel(rounds=-1), ValueError, "rounds=-1"),
         (er.LearnedKernel(metric="round"), ValueError, "metric='round'"),
+        (er.LearnedKernel(leaf_size=5), ValueError, "leaf_size=5 must be a whole number of at least 20"),
         (er.LearnedKernel() + Gaussian(1.0), Unsuitable, "all that features= holds"),
         (er.maps.Nystrom(er.LearnedKernel() + Gaussian(1.0)), Unsuitable, "all that features= holds"),
         (er.maps.Nystrom(er.maps.SeveralKernels([Gaussian(1.0)])), Unsuitable, "all that features= holds"),
@@ -186,7 +187,7 @@ def test_of_many_rows_some_learn_the_metric_and_all_are_fitted(monkeypatch, mach
     machine = clone(machine).set_params(features=er.LearnedKernel(Gaussian(1.3), rounds=2))
     drawn = np.sort(np.argsort(row_hashes(X))[:100])
     alone = clone(machine).fit(X[drawn], F[drawn])
-    monkeypatch.setattr(learned_kernel, "METRIC_ROWS", 100)
+    monkeypatch.setattr(learned_kernel_rounds, "METRIC_ROWS", 100)
     whole = clone(machine).fit(X, F)
     np.testing.assert_allclose(whole.features_.history_["loss"], alone.features_.history_["loss"], rtol=1e-4)
     np.testing.assert_allclose(whole.features_.metric_, alone.features_.metric_, atol=1e-3)
@@ -201,7 +202,7 @@ def test_of_many_rows_some_learn_the_metric_and_all_are_fitted(monkeypatch, mach
 
 def test_of_many_rows_a_rare_class_has_its_share(monkeypatch):
     y = np.arange(len(X)) < 24
-    monkeypatch.setattr(learned_kernel, "METRIC_ROWS", 80)
+    monkeypatch.setattr(learned_kernel_rounds, "METRIC_ROWS", 80)
     machine = er.LogisticRegression(C=2.0, features=er.LearnedKernel("gaussian", rounds=1))
     seen = []
 
@@ -209,8 +210,8 @@ def test_of_many_rows_a_rare_class_has_its_share(monkeypatch):
         seen.append([problem.y for problem in problems])
         return kept(problems)
 
-    kept = learned_kernel._ranks
-    monkeypatch.setattr(learned_kernel, "_ranks", ranks)
+    kept = learned_kernel_rounds._ranks
+    monkeypatch.setattr(learned_kernel_rounds, "_ranks", ranks)
     machine.fit(X, y)
     every, some = (Counter(parts[0].tolist()).most_common() for parts in seen[:2])
     assert [count for _, count in every] == [136, 24]

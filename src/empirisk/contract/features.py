@@ -59,6 +59,9 @@ def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
     if isinstance(learned, Kernel):
         if learned.takes == "gram" and rows is not None and not _are_places(rows, its["n_features_in_"]):
             return "the rows kept are no places in the matrix"
+        wrong = None if rows is None or explicit is not None else learned.wrong_rows(rows)
+        if wrong is not None:
+            return wrong
         return None if explicit is None else "explicit weights have no meaning behind a kernel"
     if "dual_coef_" in its and explicit is None:
         return "dual_coef_ has no meaning without a kernel"
@@ -362,8 +365,9 @@ def expansion(design: Design, rows: list[NDArray], weights: list[Array]) -> dict
     dual = np.concatenate([_on_all_rows(w, where, whole.shape[0]) for w, where in zip(weights, rows, strict=True)])
     support = np.flatnonzero(dual.any(axis=0))
     vectors = _safe_indexing(whole.source, support)
+    places = support if whole.origins is None else whole.origins[support]
     # Side by side, as a copy of the machine has them: products of other strides are rounded otherwise.
-    return {"dual_coef_": np.ascontiguousarray(dual[:, support]), "support_": support, "support_vectors_": vectors}
+    return {"dual_coef_": np.ascontiguousarray(dual[:, support]), "support_": places, "support_vectors_": vectors}
 
 
 def support(problems: list[Problem], rows: list[NDArray], points: list[Point]) -> dict[str, Any]:

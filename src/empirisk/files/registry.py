@@ -20,6 +20,7 @@ RECORDS = {
     "Certificate": "empirisk.certificate",
     "Choice": "empirisk.fits.choice",
     "Columns": "empirisk.trees.table_columns",
+    "JoinedLeaves": "empirisk.projections.learned_kernel_leaves",
     "Nodes": "empirisk.trees.nodes",
     "Pruned": "empirisk.trees.prune",
     "kernels.Exp": "empirisk.kernels.algebra",

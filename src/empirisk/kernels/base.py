@@ -140,6 +140,10 @@ class Kernel(Part):
         """The kernels that are summed in this one, each with its part of the items; itself, if it is no sum."""
         return [Term(self, A)]
 
+    def wrong_rows(self, rows: Any) -> str | None:
+        """Why rows that a machine has kept, as a file has them, are none of this kernel's; None where they may be."""
+        return None
+
     def radial_slopes(self, A: Any, B: Any) -> NDArray:
         """The block t(a_i, b_j) with  gradient in a of k(a, b) = t(a, b) (a - b), of kernels of the distance |a - b|.
 

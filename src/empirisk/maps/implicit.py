@@ -147,6 +147,11 @@ class GramDesign(Design):
     centres : prepared samples, optional
         The z_j, if they are not the samples themselves.
 
+    Attributes
+    ----------
+    origins : array or None
+        Where each sample stands in the user's data, if some of them are here several times.
+
     Examples
     --------
     >>> kernel, X = er.kernels.Linear(), np.array([[1.0], [2.0]])
@@ -159,6 +164,7 @@ class GramDesign(Design):
     def __init__(self, kernel: Kernel, items: Any, source: Any = None, centres: Any = None):
         self.kernel, self.source = kernel, source
         self.root: GramDesign = self
+        self.origins: NDArray[np.intp] | None = None
         self._given, self._centres = items, centres
         self._places: NDArray | None = None
         self._known: list[tuple[Array, Array]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -293,17 +293,6 @@ def _learns_metric(features: Nystrom) -> bool:
     return hasattr(features.kernel, "learn_before")
 
 
-def _on_map(design: Design, problems: list[Problem]) -> list[Problem]:
-    """The problems on their rows of a design; those of the same rows share one."""
-    shared: dict[int, Design] = {}
-    for problem in problems:
-        if id(problem.design) not in shared:
-            part = design if problem.rows is None else design.rows(problem.rows)
-            shared[id(problem.design)] = part.centred() if problem.intercept and part.shift is None else part
-            shared[id(problem.design)].shared_by = problem.design.shared_by
-    return [replace(problem, design=shared[id(problem.design)]) for problem in problems]
-
-
 WAYS = ("uniform", "kmeans", "leverage")
 ROWS_PER_CENTRE = 32  # enough to place a centre; more rows cost time and move it little
 ROUNDS = 3  # of recursive sampling: scores settle after two
@@ -404,9 +393,9 @@ class Nystrom(StreamedMap):
         """
         (rows, seed), kernel = self.__dict__.pop("_unlearned"), cast(Any, self.kernel_)
 
-        def mapped() -> list[Problem]:
+        def mapped() -> Design:
             self._factor(rows, self._items(rows)[1], seed)
-            return _on_map(design_of(self.mapped(rows)), problems)
+            return design_of(self.mapped(rows))
 
         return kernel.learn_before(rows, problems, run, mapped)
 
