@@ -44,15 +44,16 @@ def numbers(folder):
 
 def rich(rows=400):
     """Every kind of column, names in several scripts, holes, and a class that is hard to see in one group."""
-    age, town = RANDOM.normal(40, 10, rows), RANDOM.choice(["北京", "القاهرة", "<Ulm>"], rows)
+    random = np.random.default_rng(0)  # the same whatever ran before
+    age, town = random.normal(40, 10, rows), random.choice(["北京", "القاهرة", "<Ulm>"], rows)
     noise = np.where(town == "<Ulm>", 30, 1)
     return pl.DataFrame(
         {
-            "年龄": pl.Series(np.where(RANDOM.random(rows) < 0.1, np.nan, age)).fill_nan(None),
+            "年龄": pl.Series(np.where(random.random(rows) < 0.1, np.nan, age)).fill_nan(None),
             "town & <b>": town,
             "seen": pl.Series(np.arange(rows) * 86_400_000_000).cast(pl.Datetime("us")),
-            "member": RANDOM.random(rows) < 0.5,
-            "y": np.where(age + 12 * (town == "北京") + noise * RANDOM.normal(size=rows) > 44, "yes", "no"),
+            "member": random.random(rows) < 0.5,
+            "y": np.where(age + 12 * (town == "北京") + noise * random.normal(size=rows) > 44, "yes", "no"),
         }
     )
 

@@ -41,7 +41,8 @@ def learn(request: Request) -> Learned:
 
     The test part is held out first. On the rest, kinds of machines, and a vote of the best, compete on the same folds,
     with all that is learned from data learned inside the folds; the simplest machine that is not worse than the best by
-    more than one standard error of their difference is refitted and tested once (``prefer="best"``: the best).
+    more than one standard error of their difference, nor by more than 1 % of what the best gains over guessing, is
+    refitted and tested once (``prefer="best"``: the best).
 
     Parameters
     ----------

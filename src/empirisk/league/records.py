@@ -1,5 +1,6 @@
 """Plain records of a contest: how one fold went, and how a candidate did so far. Both have a form in JSON."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
@@ -15,6 +16,8 @@ from empirisk.messages import coded
 ENOUGH_JUDGES = 5000
 #: The greatest power of the number of rows that the time of a fit grows with.
 MAX_GROWTH = 2.5
+#: What a simpler machine than the best may cost: this share of what the best gains over guessing.
+PRICE = 0.01
 
 
 def as_json(value: Any) -> Any:
@@ -238,12 +241,14 @@ def winner(results: Sequence[CandidateResult], prefer: str = "simple") -> Candid
     best = best_of(eligible)
     if prefer == "best":
         return best
-    return min((one for one in eligible if _near(one, best)), key=lambda one: one.place)
+    guesses = [one.mean for one in results if one.place == 0 and len(one.scores)]
+    price = PRICE * (best.mean - guesses[0]) if guesses else math.inf
+    return min((one for one in eligible if _near(one, best, price)), key=lambda one: one.place)
 
 
-def _near(result: CandidateResult, best: CandidateResult) -> bool:
+def _near(result: CandidateResult, best: CandidateResult, price: float) -> bool:
     """Folds are hard or easy for all machines: the difference is known better than either mean."""
     common = min(len(result.scores), len(best.scores))
     behind = replace(best, scores=best.scores[:common] - result.scores[:common])
-    allowed = behind.error if common > 1 else 0.0
+    allowed = min(behind.error, price) if common > 1 else 0.0
     return result is best or (result.rows == best.rows and behind.mean <= allowed)

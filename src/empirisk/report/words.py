@@ -10,8 +10,8 @@ from empirisk.formats import METRIC_NAMES
 
 #: The rule by which one of the candidates is chosen, as reports state it.
 CHOSEN = {
-    "simple": "the simplest that is not worse than the best by more than one standard error of their difference; on "
-    "one fold, the best",
+    "simple": "the simplest that is not worse than the best by more than one standard error of their difference, nor "
+    "by more than 1 % of what the best gains over guessing; on one fold, the best",
     "best": "the best",
 }
 RULE = (

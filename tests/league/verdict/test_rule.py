@@ -54,6 +54,16 @@ def test_the_best_is_taken_where_it_is_preferred():
     assert winner([boosting, simpler], "best").name == "boosting"
 
 
+def test_simplicity_costs_no_more_than_a_hundredth_of_what_the_best_gains():
+    guessing = standing("baseline", 0, [600.0, 610.0, 590.0, 604.0, 608.0])
+    boosting = standing("boosting", 5, [500.0, 511.0, 491.0, 505.0, 509.0])
+    ridge = standing("ridge", 1, [505.0, 508.0, 496.0, 503.0, 509.5])  # behind by 1.1 of 99 on the folds
+    forest = standing("forest", 3, [501.0, 510.0, 493.0, 504.0, 510.5])  # behind by .5
+    assert winner([guessing, boosting, ridge]).name == "boosting"
+    assert winner([guessing, boosting, ridge, forest]).name == "forest"
+    assert winner([boosting, ridge, forest]).name == "ridge"
+
+
 def test_what_simplicity_costs_is_told():
     best = er.learn("iris", machines=["logistic", "tree"], folds=3, prefer="best")
     assert best.best.mean == max(one.mean for one in best.standings)

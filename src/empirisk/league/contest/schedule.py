@@ -489,11 +489,14 @@ class Schedule:
     # --- who comes next -----------------------------------------------------------------------------------------------
 
     def _better_half(self, order: list[SchedulableCandidate]) -> list[SchedulableCandidate]:
-        """The better half of those that can play, best first, and the early ones that were only being compiled."""
+        """The better half of those that can play, best first, and after them the strong and cheap.
+
+        Few rows tell little of those that learn more from more of them, such as boosting.
+        """
         able = [one for one in order if self._of(one).state != "out"]
         ranked = sorted((one for one in able if len(self._of(one).scores)), key=lambda one: -self._of(one).mean)
-        unknown = [one for one in able if one.early and not len(self._of(one).scores)]
-        return ranked[: max(FEWEST, len(ranked) // 2)] + unknown
+        better = ranked[: max(FEWEST, len(ranked) // 2)]
+        return better + [one for one in able if one.early and self._of(one).place and one not in better]
 
     def _final_order(self) -> list[SchedulableCandidate]:
         """The order in which all folds are played: simple ones first, unless time is short."""
