@@ -254,6 +254,7 @@ def of_trees() -> dict[str, Subject]:
         ),
         "forest of targets": machine(er.ForestRegressor(2, max_depth=2, random_state=0), lambda X: X[:, :2]),
         "boosting of targets": machine(er.BoostingRegressor(n_estimators=2, max_leaf_nodes=3), lambda X: X[:, :2]),
+        "boosting of lines": machine(er.BoostingRegressor(n_estimators=2, max_leaf_nodes=3, leaves="linear")),
         "bag of targets": machine(er.BaggingRegressor(n_estimators=2, random_state=0), lambda X: X[:, :2]),
         "boosting of labels": machine(er.BoostingClassifier(n_estimators=2), lambda X: (X[:, :2] > 0).astype(int)),
         "bagging of labels": machine(

@@ -27,6 +27,7 @@ from empirisk.trees.binned.splits import HALF, describe_columns
 from empirisk.trees.binned.together import COARSE, GOLDEN, PART
 from empirisk.trees.boosted import BoostingWork
 from empirisk.trees.boosting import MOST_ROWS
+from empirisk.trees.linear_leaves import GrownTree
 from empirisk.trees.objectives import Objective
 from empirisk.trees.rounds import WATCHED, BoostingPlan, GrowthRules
 from empirisk.trees.table_columns import note_number_columns
@@ -174,11 +175,11 @@ class BlockedRounds(GrowthRules):
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""
         return self._watched
 
-    def add(self) -> list[NDArray[np.void]] | None:
+    def add(self) -> list[GrownTree] | None:
         """One round: a tree for each output, already added to the scores; None if it was stopped."""
         try:
             with stopping(self.stop):
-                return self._add()
+                return [GrownTree(tree) for tree in self._add()]
         except Stopped:
             return None
 

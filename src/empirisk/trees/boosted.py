@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.contract.inputs import Array
 from empirisk.contract.progress import FitCallbacks
 from empirisk.stop import Deadline, Ending
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import NODE
-from empirisk.trees.objectives import (
-    Objective,
-)
+from empirisk.trees.linear_leaves import GrownTree
+from empirisk.trees.objectives import Objective
 from empirisk.trees.rounds import add_trees
 from empirisk.trees.target_statistics import Packing, TargetStatistics
 
@@ -29,7 +27,7 @@ class RoundsOfTrees(Protocol):
     baseline: Array
     stop: Callable[[], bool]
 
-    def add(self) -> list[NDArray[np.void]] | None:
+    def add(self) -> list[GrownTree] | None:
         """One round: a tree for each output, already added to the scores; None if it was stopped."""
         ...
 
@@ -46,7 +44,7 @@ class HeldOutRows:
     objective: Objective
     scores: Array
 
-    def after(self, trees: list[NDArray[np.void]], pack: Packing) -> float:
+    def after(self, trees: list[GrownTree], pack: Packing) -> float:
         """The mean loss once these trees are added."""
         add_trees(trees, pack, self.X, self.scores)
         return self.objective.value(slice(None), self.scores)
@@ -58,7 +56,7 @@ class Boosted:
 
     pack: Packing
     baseline: Array
-    rounds: list[list[NDArray[np.void]]] = field(default_factory=list)
+    rounds: list[list[GrownTree]] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
     reason: str = Ending.FINISHED
     start: float = 0.0
@@ -75,9 +73,9 @@ class Boosted:
             "feature_importances_": self.importances(trees),
         }
 
-    def importances(self, trees: list[NDArray[np.void]]) -> Array:
+    def importances(self, trees: list[GrownTree]) -> Array:
         """Share of each column in the gain of all splits; zero where there is none."""
-        nodes = np.concatenate([np.zeros(0, NODE), *trees], dtype=NODE)
+        nodes = np.concatenate([np.zeros(0, NODE), *(tree.nodes for tree in trees)], dtype=NODE)
         split = nodes["left"] >= 0
         columns = self.pack.sources[nodes["feature"][split]]
         gains = np.bincount(columns, nodes["gain"][split], minlength=int(self.pack.sources.max()) + 1)
@@ -132,7 +130,7 @@ def boost(
     return model
 
 
-def _note(model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, trees: list[NDArray[np.void]]) -> None:
+def _note(model: Boosted, rounds: RoundsOfTrees, held: HeldOutRows | None, trees: list[GrownTree]) -> None:
     """Add a round to the model and to its history."""
     model.rounds.append(trees)
     model.history["loss"].append(rounds.loss())

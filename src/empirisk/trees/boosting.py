@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,7 @@ class BoostingParameters:
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
     refit: bool = False
+    leaves: str = "constant"
     max_time: float | None = None
     warm_start: bool = False
     random_state: Any = None
@@ -156,6 +157,11 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         """Whether the bins of rows in files are enough."""
         if TeamGrower.shares(rows, width) <= 1:
             return False
+        if self.leaves != "constant":
+            raise Unsuitable(
+                f"leaves={self.leaves!r} looks at the values of rows, which must be in memory; set leaves='constant', "
+                "or raise er.config(memory=...)."
+            )
         if self.early_stopping or self.subsample < 1:
             raise Unsuitable(
                 f"early_stopping and subsample of {type(self).__name__} draw rows, which must be in memory; set "
@@ -186,6 +192,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             max_features=count_features(self.max_features, n_features),
             monotone=check_monotone(self.monotonic_cst, self.columns_.names, self.columns_.counts > 0),
             groups=check_interactions(self.interaction_cst, self.columns_.names),
+            numeric=self.columns_.counts == 0,
             random_cuts=check_splitter(self.splitter),
         )
 
@@ -246,7 +253,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
     def _begin(self, rows: Fitted, judges: Fitted | None, plan: BoostingPlan, stops: bool) -> BoostingWork:
         """The rounds before the first, and where it ``stops`` early the rows held out: those given, or some of all."""
         random = generator(self.random_state)
-        draws, small = stops or plan.subsample < 1, TeamGrower.shares(*rows.X.shape) <= 1
+        draws, small = stops or plan.subsample < 1 or self.leaves == "auto", TeamGrower.shares(*rows.X.shape) <= 1
         member = equal_rows(rows.X, rows.target)[1] if draws or small else np.arange(len(rows.X))
         if small:  # where weights differ by many orders of magnitude, the rounding of sums decides: not by their order
             order = np.lexsort((rows.weights, member))
@@ -255,6 +262,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             held = self._held(member, rows.target, random)
             judges, rows, member = rows.some(held), rows.some(~held), member[~held]
         objective = self._objective(rows.target, rows.weights)
+        plan = replace(plan, leaves=self._leaves(objective, plan))
         X, counts, statistics = rows.X, self.columns_.counts, None
         encoded = self._encoded(counts)
         if len(encoded):
@@ -270,6 +278,22 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         held_out = HeldOutRows(judges.X, self._beside(judges.target, judges.weights, objective.n_outputs), scores)
         learned, kept_out = float(rows.weights.sum()), float(judges.weights.sum())
         return BoostingWork(rounds, held_out, learned / (learned + kept_out), statistics)
+
+    def _leaves(self, objective: Objective, plan: BoostingPlan) -> str:
+        """What leaves hold: constants alone where "auto" has no choice."""
+        kinds = ("constant", "linear", "auto")
+        if self.leaves not in kinds:
+            raise EmpiriskError(f"leaves={self.leaves!r} is not known; use 'constant', 'linear' or 'auto'.")
+        if self.leaves == "constant" or (objective.renewal is None and not plan.monotone.any()):
+            return self.leaves
+        if self.leaves == "auto":
+            return "constant"
+        if plan.monotone.any():
+            raise Unsuitable("leaves='linear' keeps no monotonic_cst; use leaves='constant', or leave it out.")
+        raise Unsuitable(
+            f"leaves='linear' takes Newton steps, and leaves of loss={self.loss!r} are its best constants; use "
+            "leaves='constant', or another loss."
+        )
 
     def _encoded(self, counts: NDArray[np.int32]) -> NDArray[np.intp]:
         """The columns of categories that trees look at by their mean targets."""
@@ -432,6 +456,12 @@ class BoostingClassifier(ClassesByLoss, Boosting):
     refit : bool
         Whether to learn all rows again once those held out have said when to stop: for as many rounds more as there are
         rows more, at most ``n_estimators``.
+    leaves : {"constant", "linear", "auto"}
+        What leaves hold: a number, or a linear function of the columns of numbers on their path, by a ridge regression
+        on gradient and curvature whose slopes end where the rows of the leaf end; rows that lack one of these columns
+        get the constant. "auto" takes in each leaf what lowers the loss of its rows that the slopes were not fitted to,
+        in five parts. Machines with slopes have no `nodes_`, and are not exported. Under ``monotonic_cst``, and for
+        losses whose leaves are best constants, "linear" is refused and "auto" takes constants.
     max_time : float or None
         Seconds after which the fit ends with the trees that it has.
     warm_start : bool
@@ -583,7 +613,7 @@ class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
     learning_rate, n_estimators, splitter, max_leaf_nodes, max_depth, min_samples_leaf, min_impurity_decrease, \
 l2_regularization, subsample, max_features, \
 max_bins, categorical_features, target_encoding, monotonic_cst, interaction_cst, early_stopping, validation_fraction, \
-n_iter_no_change, refit, max_time, warm_start, random_state
+n_iter_no_change, refit, leaves, max_time, warm_start, random_state
         As for `BoostingClassifier`.
 
     Attributes

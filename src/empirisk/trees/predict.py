@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import state
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import parallel_map
+from empirisk.trees.linear_leaves import COLUMNS, VALUES, add_slopes, has_slopes, slope_ends, wrong_slopes
 from empirisk.trees.nodes import Nodes, bits_of, paths_to, wrong_trees
 from empirisk.trees.table_columns import Columns, read_new, wrong_categories
 from empirisk.trees.walk import COLUMN, RIGHT, TASK, Flat, flat_nodes, walk
@@ -57,11 +58,15 @@ class Ensemble:
     def __init__(self, packed: Mapping[str, NDArray], n_outputs: int):
         self.flat = flatten(packed)
         self.n_outputs = n_outputs
-        self.masks = make_masks(self.flat) if len(self.flat.roots) > FEW else None
+        self.packed = packed if has_slopes(packed) else None
+        self.masks = make_masks(self.flat) if len(self.flat.roots) > FEW and self.packed is None else None
 
     def add(self, X: Array, out: Array, first: int = 0, last: int | None = None) -> Array:
         """Add the predictions of the trees ``first : last`` to ``out``, of shape (n_rows, n_outputs); return it."""
         last = len(self.flat.roots) if last is None else last
+        if self.packed is not None:
+            self._add_lines(X, out, first, last)
+            return out
         if self.masks is None:
             walk(self.flat, X, out, first=first, last=last)
             return out
@@ -72,6 +77,19 @@ class Ensemble:
 
         parallel_map(run, range(0, len(X), TASK))
         return out
+
+    def _add_lines(self, X: Array, out: Array, first: int, last: int) -> None:
+        """`add` for trees with slopes: the leaves of rows are noted on the way."""
+        packed: Any = self.packed
+        ends, columns, values = slope_ends(packed), np.array(packed[COLUMNS]), np.array(packed[VALUES])
+
+        def run(start: int) -> None:
+            rows = slice(start, start + TASK)
+            leaves = np.empty((len(X[rows]), last), dtype=np.int32)
+            walk(self.flat, X[rows], out[rows], leaves, first, last)
+            add_slopes(X[rows], leaves, first, last, ends, columns, values, out[rows])
+
+        parallel_map(run, range(0, len(X), TASK))
 
 
 _READY: WeakKeyDictionary[Any, tuple[Any, Ensemble]] = WeakKeyDictionary()
@@ -111,7 +129,7 @@ class PackedTrees:
 
     _state = state.State(
         lambda its: wrong_categories(its["columns_"], its["packed_"]["category_counts"]),
-        lambda its: _wrong_packing(its["packed_"]),
+        lambda its: _wrong_packing(its["packed_"]) or wrong_slopes(its["packed_"]),
         n_features_in_=state.size("columns"),
         columns_=state.part(Columns, columns="columns"),
         n_estimators_=state.whole(),
@@ -125,6 +143,9 @@ class PackedTrees:
             category_counts=state.array("i4", "columns", low=0),
             leaf_values=state.array("f8", None, None),
             categorical=state.optional(state.array("u1", None)),
+            slope_counts=state.optional(state.array("i4", "nodes", low=0)),
+            slope_columns=state.optional(state.array("i4", "slopes", low=0, below="columns")),
+            slope_values=state.optional(state.array("f8", "slopes", 4)),
         ),
     )
 
@@ -134,16 +155,26 @@ class PackedTrees:
     def nodes_(self) -> Nodes:
         """All trees as public flat arrays, unpacked from `packed_` on each access."""
         check_is_fitted(self)
+        if has_slopes(self.packed_):  # not there: what is made of leaf values alone would be wrong
+            raise AttributeError(
+                "nodes_ has a number for each leaf, and the leaves of this machine hold linear functions; fit it with "
+                "leaves='constant'."
+            )
+        return Nodes.unpack(self.packed_)
+
+    def _splits(self) -> Nodes:
+        """All trees, for the ways through them."""
+        check_is_fitted(self)
         return Nodes.unpack(self.packed_)
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """The leaf that each row reaches in each tree, (n_rows, n_trees): its number among the nodes of that tree."""
-        nodes = self.nodes_
+        nodes = self._splits()
         return nodes.predict_leaf(read_new(self, X)) - nodes.roots
 
     def decision_path(self, X: Any) -> tuple[csr_array, NDArray[np.int64]]:
         """The nodes that each row passes in all trees, rows by nodes; and where the nodes of each tree begin."""
-        nodes = self.nodes_
+        nodes = self._splits()
         paths = [paths_to(nodes, leaves) for leaves in nodes.predict_leaf(read_new(self, X)).T]
         total = paths[0]
         for path in paths[1:]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,10 @@ from empirisk.linalg.threads import parallel_map, workers
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import RULES, SCORE, TARGET, TIMES, WEIGHT, unit
 from empirisk.trees.binned.together import TeamGrower
-from empirisk.trees.nodes import Packed, pack_trees
+from empirisk.trees.linear_leaves import FOLDS, PRIOR_ROWS, GrownTree, fit_slopes
 from empirisk.trees.objectives import Objective, Renewal
 from empirisk.trees.predict import Ensemble
+from empirisk.trees.target_statistics import Packing
 
 Array = NDArray[np.float64]
 
@@ -31,8 +31,8 @@ ROUNDING = 1e-12  # a gain below this part of the score is rounding
 class BoostingPlan:
     """How trees are grown; see `empirisk.BoostingClassifier`.
 
-    ``max_features`` is a number of columns, ``monotone`` has a sign or 0 for each of them, and
-    ``groups`` a bit for each group in which it may be split with others.
+    ``max_features`` is a number of columns, ``monotone`` has a sign or 0 for each of them,
+    ``groups`` a bit for each group in which it may be split with others, and ``numeric`` whether it holds numbers.
     """
 
     learning_rate: float
@@ -45,13 +45,16 @@ class BoostingPlan:
     max_features: int
     monotone: NDArray[np.int8]
     groups: NDArray[np.int64]
+    numeric: NDArray[np.bool_]
     random_cuts: bool = False
+    leaves: str = "constant"
 
     def of_columns(self, sources: NDArray[np.intp]) -> "BoostingPlan":
         """The plan for a table whose columns come from these."""
         every = self.max_features == len(self.monotone)
         count = len(sources) if every else self.max_features
-        return replace(self, max_features=count, monotone=self.monotone[sources], groups=self.groups[sources])
+        columns = {name: getattr(self, name)[sources] for name in ("monotone", "groups", "numeric")}
+        return replace(self, max_features=count, **columns)
 
 
 class GrowthRules:
@@ -156,6 +159,7 @@ class Rounds(GrowthRules):
     ):
         count, weight = int(times.sum()) if len(times) else len(X), float(objective.weights.sum())
         super().__init__(binning, plan, len(X), count, weight, objective.whole, random)
+        X = X if plan.leaves == "constant" else np.ascontiguousarray(X)
         self.X, self.objective, self.n_outputs, self._groups = X, objective, objective.n_outputs, groups
         self.stop = stop
         self.baseline = objective.start()
@@ -169,6 +173,7 @@ class Rounds(GrowthRules):
         # Trees of many outputs are independent: whole trees go to the threads, not parts of one.
         self._apart = self.n_outputs >= threads > 1
         each, growers = (1, threads) if self._apart else (threads, 1)
+        self._fold = folds_of(groups) if plan.leaves == "auto" else np.zeros(0, dtype=np.int8)
         table = binning.codes(X)
         self._growers = [
             TeamGrower(binning, table, plan.monotone, plan.groups, width, leaves, each, self._must_stop)
@@ -184,13 +189,13 @@ class Rounds(GrowthRules):
         rows = slice(None, None, -(-self.n_rows // WATCHED))
         return self.objective.value(rows, self.scores[:, rows])
 
-    def add(self) -> list[NDArray[np.void]] | None:
+    def add(self) -> list[GrownTree] | None:
         """One round: a tree for each output, already added to the scores; None if it was stopped."""
         sums = self._differentiate()
         rows, features = self._draw_rows(), [self._draw_features() for _ in range(self.n_outputs)]
         cuts, free = [self._draw_cuts() for _ in range(self.n_outputs)], list(self._growers)
 
-        def run(output: int) -> NDArray[np.void] | None:
+        def run(output: int) -> GrownTree | None:
             grower = free.pop()
             tree = self._tree(grower, output, rows, features[output], self._rules(sums[:, output], cuts[output]))
             free.append(grower)
@@ -227,7 +232,7 @@ class Rounds(GrowthRules):
         rows: NDArray[np.int32] | None,
         features: NDArray[np.int32],
         rules: NDArray[np.void],
-    ) -> NDArray[np.void] | None:
+    ) -> GrownTree | None:
         data, renewal = self._data[output], self.objective.renewal
         tree = grower.grow(data, rows, features, rules, values=renewal is None)
         if tree is None:
@@ -238,9 +243,16 @@ class Rounds(GrowthRules):
             tree["value"] = self.plan.learning_rate * self._renewed(grower, tree, output, renewal)
             if rows is None:
                 grower.add(tree, data)
+        slopes = None
+        if self.plan.leaves != "constant":
+            penalty, rate, columns = self.plan.l2 + PRIOR_ROWS * self._whole, self.plan.learning_rate, self.plan.numeric
+            slopes = fit_slopes(
+                tree, self.X, data, grower.buffers, columns, self._fold, penalty, rate, add=rows is None
+            )
+        grown = GrownTree(tree, slopes)
         if rows is not None:
-            add_trees([tree], partial(pack_trees, binning=self.binning), self.X, self.scores[output][None])
-        return tree
+            add_trees([grown], Packing(self.binning), self.X, self.scores[output][None])
+        return grown
 
     def _renewed(self, grower: TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:
         """The best constants of the loss in the leaves.
@@ -269,9 +281,13 @@ class Rounds(GrowthRules):
         return np.clip(value, low, high)
 
 
-def add_trees(
-    trees: list[NDArray[np.void]], pack: Callable[[list[NDArray[np.void]]], Packed], X: Array, scores: Array
-) -> None:
+def folds_of(groups: NDArray[np.intp]) -> NDArray[np.int8]:
+    """The part of every row, the same for rows of a group: always the same draw, as folds need no luck."""
+    numbers = np.random.default_rng(0).permutation(int(groups.max(initial=0)) + 1) % FOLDS
+    return numbers[groups].astype(np.int8)
+
+
+def add_trees(trees: list[GrownTree], pack: Packing, X: Array, scores: Array) -> None:
     """Add the trees of one round, one for each output, to the scores (n_outputs, n_rows) of rows."""
     for tree, own in zip(trees, scores, strict=True):
         own += Ensemble(pack([tree]), 1).add(X, np.zeros((len(X), 1)))[:, 0]

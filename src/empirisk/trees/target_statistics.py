@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.trees.binned.bins import Binning
+from empirisk.trees.linear_leaves import GrownTree, pack_slopes
 from empirisk.trees.nodes import Packed, bits_of, pack_trees
 from empirisk.trees.objectives import Objective
 
@@ -81,9 +82,9 @@ class Packing:
     binning: Binning
     statistics: TargetStatistics | None = None
 
-    def __call__(self, trees: Sequence[NDArray[np.void]]) -> Packed:
+    def __call__(self, trees: Sequence[GrownTree]) -> Packed:
         """The trees, end to end."""
-        packed = pack_trees(trees, self.binning)
+        packed = pack_trees([tree.nodes for tree in trees], self.binning) | pack_slopes(trees)
         return packed if self.statistics is None else self.statistics.as_sets(packed)
 
     @property

@@ -10,6 +10,7 @@ from empirisk.exports.registry import Answers, told_by, write_answers
 from empirisk.exports.tensor import Symbolic, apply, constant
 from empirisk.trees.boosting import BoostingClassifier, BoostingRegressor
 from empirisk.trees.forest import ForestClassifier, ForestRegressor
+from empirisk.trees.linear_leaves import has_slopes
 from empirisk.trees.nodes import WORD, Nodes
 from empirisk.trees.table_columns import Columns
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
@@ -123,6 +124,8 @@ def _(machine: Any, x: Any) -> Answers:
 @write_answers.register(BoostingClassifier)
 @write_answers.register(BoostingRegressor)
 def _(machine: Any, x: Any) -> Answers:
+    if has_slopes(machine.packed_):
+        raise Unsuitable("Linear functions in leaves have no form in exported files; fit with leaves='constant'.")
     nodes, outputs = machine.nodes_, len(machine.baseline_)
     tree = np.searchsorted(nodes.roots, np.arange(len(nodes)), side="right") - 1
     x = coded(machine.columns_, x)

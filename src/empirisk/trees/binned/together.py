@@ -603,6 +603,11 @@ class TeamGrower:
         self._shared["values"] = self._shared["every"] = 1
         self._run(ADD, int(self._shared["pieces"][0]))
 
+    @property
+    def buffers(self) -> NDArray[np.int32]:
+        """The two buffers in which the rows of the leaves of the tree grown last lie, by depth."""
+        return self._team.rows
+
     def rows(self, node: NDArray[np.void]) -> NDArray[np.int32]:
         """The rows of a node of the tree grown last: in rising order."""
         return self._team.rows[node["depth"] & 1, node["start"] : node["stop"]]
