@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.core import typed_passes, untyped_passes
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -25,9 +26,9 @@ from numba.core.caching import (
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
-from numba.core.targetconfig import TargetConfig
 from numba.extending import intrinsic
 
+from empirisk.linalg import numba_faster
 from empirisk.linalg.compile_interrupts import raise_after_ctrl_c
 from empirisk.messages import coded
 from empirisk.places import home_is_known, private_folder
@@ -35,17 +36,7 @@ from empirisk.places import home_is_known, private_folder
 # --- compiling --------------------------------------------------------------------------------------------------------
 
 
-def _values(self: TargetConfig) -> dict[str, Any]:
-    """`TargetConfig.values`, which Numba asks for thousands of times and builds of 28 properties each time."""
-    return _defaults(type(self)) | self._values
-
-
-@cache
-def _defaults(kind: type[TargetConfig]) -> dict[str, Any]:
-    return {name: option.default for name, option in kind.options.items()}
-
-
-TargetConfig.values = _values
+numba_faster.install()
 
 
 class _Whole(JITCodeLibrary):
@@ -84,6 +75,24 @@ class _Part(_Whole):
         """Nothing: the environment is for code that handles Python's objects."""
 
 
+#: Steps for what our loops do without: closures, `with`, exceptions with values, literals asked for, and reports.
+_NOT_NEEDED = (
+    untyped_passes.WithLifting,
+    untyped_passes.InlineClosureLikes,
+    untyped_passes.RewriteDynamicRaises,
+    untyped_passes.MakeFunctionToJitFunction,
+    untyped_passes.InlineInlinables,
+    untyped_passes.FindLiterallyCalls,
+    untyped_passes.LiteralUnroll,
+    untyped_passes.LiteralPropagationSubPipelinePass,
+    typed_passes.InlineOverloads,
+    typed_passes.NopythonRewrites,
+    typed_passes.AnnotateTypes,
+    typed_passes.NoPythonSupportedFeatureValidation,
+    typed_passes.DumpParforDiagnostics,
+)
+
+
 class _WholeCompiler(Compiler):
     """Compiles into a library of its own kind."""
 
@@ -93,7 +102,14 @@ class _WholeCompiler(Compiler):
         state = self.state
         state.library = self.kind(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return super().define_pipelines()
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.passes = [step for step in pipeline.passes if step[0] not in _NOT_NEEDED]
+        return pipelines
+
+    def _compile_core(self) -> Any:
+        with numba_faster.fewer_collections():
+            return super()._compile_core()
 
 
 class _PartCompiler(_WholeCompiler):
