@@ -54,7 +54,7 @@ class JoinedEncoder(TransformerMixin, Estimator):
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **_: Any) -> Any:
         """Let each of them learn from the rows, and encode them."""
-        fitted: list[TableEncoder] = [clone(one) for one in self.encoders.values()]
+        fitted: list[Any] = [clone(one) for one in self.encoders.values()]
         encoded = [one.fit_transform(X, y) for one in fitted]
         self._take(fitted)
         return side_by_side(encoded)
@@ -62,7 +62,8 @@ class JoinedEncoder(TransformerMixin, Estimator):
     @classmethod
     def of(cls, fitted: Mapping[str, TableEncoder]) -> JoinedEncoder:
         """Encoders that have learned already, as they are."""
-        found = cls({name: clone(one) for name, one in fitted.items()})
+        unfitted: dict[str, Any] = {name: clone(one) for name, one in fitted.items()}
+        found = cls(unfitted)
         found._take(list(fitted.values()))
         return found
 
