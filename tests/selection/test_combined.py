@@ -105,7 +105,7 @@ def test_bad_input_is_told():
     for step, words in (
         (CombinedColumns(0), "n_combinations=0"),
         (CombinedColumns(n_rows=0), "n_rows=0"),
-        (CombinedColumns(categorical_features=[9]), "categorical_features="),
+        (CombinedColumns(categorical_features=[9]), "categorical_features names 9"),
         (CombinedColumns(categorical_features=[0]), "Column 0 of X is in categorical_features"),
     ):
         with pytest.raises(EmpiriskError, match=words):

@@ -21,6 +21,7 @@ from empirisk.linalg.hashes import row_hashes
 from empirisk.linalg.namespace import namespace
 from empirisk.names import Estimator
 from empirisk.trees.boosting import BoostingRegressor
+from empirisk.trees.table_columns import categorical_mask
 from empirisk.validation import validate_data
 
 #: Names of the operations, by their numbers: a name stands for one of the two columns.
@@ -188,14 +189,7 @@ class CombinedColumns(TransformerMixin, Estimator):
 
     def _code_columns(self, table: Array) -> list[int]:
         """The columns that hold codes of categories."""
-        given = [] if self.categorical_features is None else np.asarray(self.categorical_features)
-        places = np.arange(table.shape[1])
-        try:
-            codes = [int(k) for k in places[given]] if len(given) else []
-        except (IndexError, TypeError) as error:
-            raise EmpiriskError(
-                f"categorical_features={self.categorical_features!r} must be places of columns of X, or a mask of them."
-            ) from error
+        codes = np.flatnonzero(categorical_mask(table, self.categorical_features)).tolist()
         for column in codes:
             values = table[:, column][~np.isnan(table[:, column])]
             if ((values < 0) | (values != np.rint(values)) | (values >= MOST_CODES)).any():

@@ -91,7 +91,7 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
         return X, y
     X, y = readable(X), unmasked("y", y)
     values = _values(X)
-    chosen = _categorical(values, categorical_features)
+    chosen = categorical_mask(values, categorical_features)
     if chosen.any():
         validate_data(estimator, X, skip_check_array=True)
         X = np.column_stack([_learned(values, column, chosen[column]) for column in range(values.shape[1])])
@@ -157,8 +157,8 @@ def _plain(X: Any) -> NDArray:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
-def _categorical(values: Any, wanted: Any) -> NDArray[np.bool_]:
-    """Mask of the categorical columns."""
+def categorical_mask(values: Any, wanted: Any) -> NDArray[np.bool_]:
+    """Mask of the categorical columns: those that are wanted, by place, name or mask; "auto" takes those of words."""
     if values.ndim != 2 if isinstance(values, np.ndarray) else False:
         return np.zeros(0, dtype=bool)  # the shape is refused by the checks that follow
     width = values.shape[1]
