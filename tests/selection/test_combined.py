@@ -10,6 +10,8 @@ from sklearn.pipeline import make_pipeline
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.selection import CombinedColumns
+from empirisk.selection.centres import centres
+from empirisk.selection.combined import DISTANCE
 
 pytestmark = pytest.mark.row("F8")
 RANDOM = np.random.default_rng(4)
@@ -90,14 +92,47 @@ def test_weights_are_repetition_and_the_order_does_not_matter():
 def test_it_is_saved_and_exported(tmp_path):
     y = X[:, 0] / X[:, 2] + LEVELS[X[:, 4].astype(int)] * X[:, 1]
     steps = (
-        CombinedColumns(30, categorical_features=[4]),
+        CombinedColumns(30, categorical_features=[4], coordinates=[(0, 3)]),
         er.BoostingRegressor(n_estimators=5, categorical_features=[4]),
     )
     machine = make_pipeline(*steps).fit(X, y)
-    assert 5 in machine[0].operations_
+    assert {5, 6} <= set(machine[0].operations_)
     er.save(machine, tmp_path / "it.model")
     assert np.array_equal(er.load(tmp_path / "it.model").predict(X), machine.predict(X))
     er.export(machine, tmp_path / "it.onnx")  # compares answers before it writes
+
+
+def test_distances_from_places():
+    """A circle in the plane is one cut along a distance; weights are repetition, and a missing number makes one."""
+    weights = RANDOM.integers(0, 3, 600)
+    near = np.hypot(X[:, 0] - 3, X[:, 1] - 7)
+    step = CombinedColumns(3, coordinates=[(0, 1)], random_state=0).fit(X, near, weights)
+    away = np.flatnonzero(step.operations_ == DISTANCE)
+    assert len(away) == 16
+    found = step.transform(X)[:, 5:]
+    p = (X - np.average(X, axis=0, weights=weights)) / np.repeat(X, weights, axis=0).std(axis=0)
+    for place in away:
+        wanted = np.hypot(p[:, 0] - step.centres_[place, 0], p[:, 1] - step.centres_[place, 1])
+        assert found[:, place] == pytest.approx(wanted, abs=1e-9)
+    assert max(abs(spearmanr(found[:, place], near).statistic) for place in away) > 0.9
+    assert len(set(step.get_feature_names_out())) == 5 + found.shape[1]
+    again = CombinedColumns(3, coordinates=[(0, 1)], random_state=0)
+    again.fit(np.repeat(X, weights, axis=0), np.repeat(near, weights))
+    assert again.centres_ == pytest.approx(step.centres_)
+    odd = X[:2].copy()
+    odd[:, 1] = np.nan
+    assert np.isnan(step.transform(odd)[:, 5 + away]).all()
+
+
+def test_centres_are_means_of_parts_of_equal_weight():
+    points, weights = RANDOM.normal(size=(400, 2)), np.ones(400)
+    found = centres(points, weights)
+    assert found.shape == (16, 2)
+    assert found.mean(axis=0) == pytest.approx(points.mean(axis=0))  # of 25 points each
+    nearest = np.argmin(((points[:, None] - found) ** 2).sum(axis=2), axis=1)
+    assert np.bincount(nearest, minlength=16).min() >= 10
+    assert centres(np.ones((5, 2)), weights[:5]).tolist() == [[1.0, 1.0]]
+    assert centres(points[:0], weights[:0]).shape == (0, 2)
 
 
 def test_bad_input_is_told():
@@ -105,6 +140,7 @@ def test_bad_input_is_told():
     for step, words in (
         (CombinedColumns(0), "n_combinations=0"),
         (CombinedColumns(n_rows=0), "n_rows=0"),
+        (CombinedColumns(coordinates=[(0, 9)]), "coordinates="),
         (CombinedColumns(categorical_features=[9]), "categorical_features names 9"),
         (CombinedColumns(categorical_features=[0]), "Column 0 of X is in categorical_features"),
     ):

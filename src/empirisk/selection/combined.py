@@ -20,19 +20,22 @@ from empirisk.errors import EmpiriskError
 from empirisk.linalg.hashes import row_hashes
 from empirisk.linalg.namespace import namespace
 from empirisk.names import Estimator
+from empirisk.selection.centres import centres
 from empirisk.trees.boosting import BoostingRegressor
 from empirisk.trees.table_columns import categorical_mask
 from empirisk.validation import validate_data
 
 #: Names of the operations, by their numbers: a name stands for one of the two columns.
-OPERATIONS = ("{} + {}", "{} - {}", "{} {}", "amounts {} {}", "{} / {}", "{} by {}")
+OPERATIONS = ("{} + {}", "{} - {}", "{} {}", "amounts {} {}", "{} / {}", "{} by {}", "{} {} from place {}")
 CENTRED = 3  # operations that come first are of centred columns, those after them of amounts
-GROUP = len(OPERATIONS) - 1  # the operation that takes the mean of a group away
+GROUP = 5  # the operation that takes the mean of a group away
+DISTANCE = 6  # the operation that takes the distance from a centre
 #: Added to what a ratio divides by, in standard deviations: rows near the least value do not decide.
 FLOOR = 0.01
 #: The boosting that chooses: small trees, and few of them, tell what is used most.
 CHOOSING = {"n_estimators": 60, "max_leaf_nodes": 15}
 MOST_CODES = 100_000  # of a column of categories
+STANDARD = 1e-9  # a mean, and a deviation less one, that are rounding alone
 
 
 def _wrong_means(its: Mapping[str, Any]) -> str | None:
@@ -40,17 +43,20 @@ def _wrong_means(its: Mapping[str, Any]) -> str | None:
     for operation, means in zip(its["operations_"], its["group_means_"], strict=True):
         if (len(means) > 0) != (operation == GROUP):
             return "group_means_ do not go with operations_"
+    if DISTANCE in its["operations_"] and "centres_" not in its:
+        return "centres_ are lacking"
     return None
 
 
 @dataclass(eq=False, repr=False)
 class CombinedColumns(TransformerMixin, Estimator):
-    """The columns, and after them those combinations of two of them that trees use most.
+    """The columns, and after them those combinations of two of them that trees use most, and distances from places.
 
     A tree cuts along one column at a time: a cut along x + z, or along x / z, takes it many steps. Of the columns that
     boosting uses most, on a part of the rows, all sums, differences and products (of centred columns, in standard
     deviations), products and ratios of amounts (from the least value, in standard deviations) and deviations from the
-    mean of a group are tried together, and those with most gain are kept. Their values do not hang on units.
+    mean of a group are tried together, and those with most gain are kept. Their values do not hang on units. Of each
+    pair of coordinates the distances from sixteen centres are kept besides: what is near a place lies in a circle.
 
     Parameters
     ----------
@@ -63,6 +69,8 @@ class CombinedColumns(TransformerMixin, Estimator):
     categorical_features : list of int or None
         Columns that hold codes of categories, 0, 1, ...: the groups whose means are taken. NaN, and codes that were not
         met, have the mean of all rows.
+    coordinates : list of pairs of int or None
+        Columns that together say where something is, such as a latitude and a longitude.
     random_state : int, RandomState or None
         Seed of the boosting.
 
@@ -72,6 +80,8 @@ class CombinedColumns(TransformerMixin, Estimator):
         What each combination is made of.
     group_means_ : list of arrays
         Of each combination with groups the mean of every code, and at last that of all rows.
+    centres_ : array, combinations x 2
+        Of each distance the place that it is from, in standard deviations from the mean.
     middle_, least_, size_ : arrays
         Mean, least value and standard deviation of each column.
 
@@ -89,10 +99,11 @@ class CombinedColumns(TransformerMixin, Estimator):
         middle_=state.array("f8", "columns"),
         least_=state.array("f8", "columns"),
         size_=state.array("f8", "columns", low=0),
-        operations_=state.array("i8", "combined", low=0, high=GROUP),
+        operations_=state.array("i8", "combined", low=0, high=DISTANCE),
         left_=state.array("i8", "combined", low=0, below="columns"),
         right_=state.array("i8", "combined", low=0, below="columns"),
         group_means_=state.several(state.array("f8", None), "combined"),
+        centres_=state.optional(state.array("f8", "combined", 2)),  # older files have none
         sizes={"width": lambda its: its["n_features_in_"] + len(its["operations_"])},
     )
 
@@ -100,12 +111,14 @@ class CombinedColumns(TransformerMixin, Estimator):
     left_: NDArray[np.int64] = field(init=False)
     right_: NDArray[np.int64] = field(init=False)
     group_means_: list = field(init=False)
+    centres_: Array = field(init=False)
 
     n_combinations: int = 12
     _: KW_ONLY
     n_columns: int = 8
     n_rows: int = 4000
     categorical_features: Any = None
+    coordinates: Any = None
     random_state: Any = None
 
     @all_or_nothing
@@ -128,7 +141,7 @@ class CombinedColumns(TransformerMixin, Estimator):
         )
         target = as_numbers(target)
         weights = check_weights(sample_weight, len(target))
-        codes = self._code_columns(table)
+        codes, places = self._code_columns(table), self._coordinate_pairs(table)
         ranks = np.unique(row_hashes(np.column_stack([table, target])), return_inverse=True)[1].ravel()
         order = np.lexsort((weights, ranks))  # by content: the order of the rows does not matter
         order = order[weights[order] > 0]
@@ -149,10 +162,11 @@ class CombinedColumns(TransformerMixin, Estimator):
         tried = [(place, *pair) for pair in pairs for place in range(GROUP)]
         tried += [(OPERATIONS.index("{} / {}"), right, left) for left, right in pairs]
         tried += [(GROUP, left, right) for left in numbers for right in groups]
-        self._keep(tried, table, weights)
+        self._keep([(*one, 0.0, 0.0) for one in tried], table, weights)
         gained = gains(np.hstack([some, self._combined(some)]))[table.shape[1] :]
         best = [int(k) for k in np.argsort(-gained, kind="stable")[: self.n_combinations] if gained[k] > 0]
-        self._keep([tried[k] for k in best], table, weights)
+        away = [(DISTANCE, *pair, *centre) for pair in places for centre in self._centres(table, pair, weights)]
+        self._keep([*((*tried[k], 0.0, 0.0) for k in best), *away], table, weights)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -168,8 +182,9 @@ class CombinedColumns(TransformerMixin, Estimator):
         """The names of the columns, and such as ``x0 + x1`` of combinations."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        found = zip(self.operations_, self.left_, self.right_, strict=True)
-        return np.array([*names, *(OPERATIONS[k].format(names[a], names[b]) for k, a, b in found)], dtype=object)
+        found = enumerate(zip(self.operations_, self.left_, self.right_, strict=True))
+        made = (OPERATIONS[k].format(names[a], names[b], place) for place, (k, a, b) in found)
+        return np.array([*names, *made], dtype=object)
 
     def combination(self, number: int, x: Any, z: Any, means: Any) -> Any:
         """One combination, of the values of its two columns; ``means`` are those of its groups, by code."""
@@ -179,8 +194,11 @@ class CombinedColumns(TransformerMixin, Estimator):
             known = (z >= 0) & (z < len(self.group_means_[number]) - 1)
             place = xp.where(known, z, float(len(self.group_means_[number]) - 1))
             return (x - means[place.astype(int)]) / self.size_[left]
-        if operation < CENTRED:
+        if operation < CENTRED or operation == DISTANCE:
             p, q = (x - self.middle_[left]) / self.size_[left], (z - self.middle_[right]) / self.size_[right]
+            if operation == DISTANCE:
+                p, q = p - self.centres_[number, 0], q - self.centres_[number, 1]
+                return xp.sqrt(p * p + q * q)  # each step is rounded alike wherever it is taken
             return p + q if operation == 0 else p - q if operation == 1 else p * q
         p, q = (x - self.least_[left]) / self.size_[left], (z - self.least_[right]) / self.size_[right]
         return p * q if operation == CENTRED else p / (xp.maximum(q, 0.0) + FLOOR)
@@ -199,6 +217,20 @@ class CombinedColumns(TransformerMixin, Estimator):
                 )
         return codes
 
+    def _coordinate_pairs(self, table: Array) -> list[tuple[int, int]]:
+        """The pairs of columns that are coordinates."""
+        given = [] if self.coordinates is None else self.coordinates
+        columns = range(table.shape[1])
+        if any(len(pair) != 2 or pair[0] == pair[1] or not {*pair} <= {*columns} for pair in given):
+            raise EmpiriskError(f"coordinates={given!r} must be pairs of different columns of X, by their places.")
+        return [(int(pair[0]), int(pair[1])) for pair in given]
+
+    def _centres(self, table: Array, pair: tuple[int, int], weights: Array) -> Array:
+        """Centres of the places that are known, in standard deviations from the mean."""
+        points = (table[:, pair] - self.middle_[[*pair]]) / self.size_[[*pair]]
+        known = np.isfinite(points).all(axis=1)
+        return centres(points[known], weights[known])
+
     def _measure(self, table: Array, weights: Array) -> None:
         """Mean, least value and deviation of the known values of each column."""
         known = ~np.isnan(table)
@@ -208,17 +240,21 @@ class CombinedColumns(TransformerMixin, Estimator):
         scaled = np.where(known, table, 0.0) / reach  # squares of large numbers would overflow
         middle = (mass * scaled).sum(axis=0) / total
         deviation = np.sqrt((mass * (scaled - middle) ** 2).sum(axis=0) / total)
-        self.middle_, self.size_ = middle * reach, np.where(deviation > 1e-12, deviation * reach, 1.0)
+        middle, size = middle * reach, np.where(deviation > 1e-12, deviation * reach, 1.0)
+        # Standardised columns stay as they are, to the last bit: programs that run a graph leave such steps out.
+        self.size_ = np.where(np.abs(size - 1) < STANDARD, 1.0, size)
+        self.middle_ = np.where(np.abs(middle) < STANDARD * size, 0.0, middle)
         self.least_ = np.where(known, table, np.inf).min(axis=0, initial=np.inf)
         self.least_ = np.where(np.isfinite(self.least_), self.least_, 0.0)
 
-    def _keep(self, chosen: list[tuple[int, int, int]], table: Array, weights: Array) -> None:
-        """Set what the combinations are made of."""
-        found = np.array(chosen, dtype=np.int64).reshape(-1, 3)
-        self.operations_, self.left_, self.right_ = (np.ascontiguousarray(column) for column in found.T)
+    def _keep(self, chosen: list[tuple[int, int, int, float, float]], table: Array, weights: Array) -> None:
+        """Set what the combinations are made of: operation, columns, and the centre of a distance."""
+        found = np.array(chosen, dtype=np.float64).reshape(-1, 5)
+        self.operations_, self.left_, self.right_ = found[:, :3].T.astype(np.int64, order="C")
+        self.centres_ = np.ascontiguousarray(found[:, 3:])
         self.group_means_ = [
             self._means(table[:, left], table[:, right], weights) if operation == GROUP else np.zeros(0)
-            for operation, left, right in chosen
+            for operation, left, right, *_ in chosen
         ]
 
     def _means(self, values: Array, codes: Array, weights: Array) -> Array:

@@ -186,3 +186,17 @@ def test_boosting_learns_from_combinations_of_columns(tmp_path):
     assert machine[-1].max_time == 3.0
     machine[-1].stopped_ = "max_time"
     assert was_cut(machine)
+
+
+def test_places_are_circles_for_boosting(tmp_path):
+    """What lies around some towns: the setting with distances from places wins, and is a whole model."""
+    random = np.random.default_rng(0)
+    north, east = random.uniform(47, 55, 1500), random.uniform(6, 15, 1500)
+    towns = random.uniform((47, 6), (55, 15), (6, 2))
+    y = np.exp(-((north[:, None] - towns[:, 0]) ** 2) - (east[:, None] - towns[:, 1]) ** 2).sum(axis=1)
+    table = pl.DataFrame({"size": random.normal(size=1500), "Longitude": east, "Latitude": north, "y": y})
+    found = er.learn(table, "y", machines=["boosting"], folds=2, out=tmp_path / "it")
+    assert found.model.machine[0].coordinates == [(2, 1)]
+    model, rows = er.load(tmp_path / "it.model"), table.head(5)
+    np.testing.assert_array_equal(model.predict(rows), found.model.predict(rows))
+    er.export(model, tmp_path / "it.onnx")

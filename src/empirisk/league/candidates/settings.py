@@ -59,7 +59,11 @@ class CandidateSettings:
             size = Size.of(*folds.fold(0, encoding)[:2], self.classes, self.seed)
             deviance = "" if self.classes else deviance_of(self.folds.y)
             encoder = folds.encoder_of(0, encoding)
-            places = {"codes": encoder.coded_places, "strings": encoder.spelled_places}
+            places = {
+                "codes": encoder.coded_places,
+                "strings": encoder.spelled_places,
+                "coordinates": encoder.coordinate_places,
+            }
             self._sizes[key] = replace(size, rows=self.folds.rows, deviance=deviance, sampled=self.sampled, **places)
         return self._sizes[key]
 

@@ -21,6 +21,7 @@ from empirisk.names import Estimator
 from empirisk.tables.encoding.categories import OTHER, Means, Words
 from empirisk.tables.encoding.numbers_and_texts import Numbers
 from empirisk.tables.understanding.column import Column
+from empirisk.tables.understanding.coordinates import coordinate_pairs
 from empirisk.tables.understanding.schema import Schema
 
 TREE_WORDS = 1000  # of a column of text: trees look at every one of them, in every row
@@ -159,6 +160,15 @@ class TableEncoder(TransformerMixin, Estimator):
         names = self.schema.named(lambda kind: kind.spelled) if self.letters else []
         used = [column.name for column in self.schema.used]
         return [np.flatnonzero(self.sources_ == used.index(name)).tolist() for name in names]
+
+    @property
+    def coordinate_places(self) -> list[tuple[int, int]]:
+        """Which of the numbers are a latitude, and the longitude beside it."""
+        place = {column.name: number for number, column in enumerate(self.schema.used)}
+        pairs = coordinate_pairs(self.schema)
+        # The number itself comes before the flag of missing ones.
+        first = [int(np.argmax(self.sources_ == number)) for number in range(len(place))]
+        return [(first[place[one]], first[place[other]]) for one, other in pairs]
 
     def levels(self, name: str) -> list[str]:
         """The frequent words of a column, the most frequent first; none where it is no column of words."""
