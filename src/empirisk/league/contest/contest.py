@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -37,19 +38,38 @@ COMPILING_SECONDS = 2.0
 SMALL_TABLE = 20_000
 
 
+@dataclass(frozen=True)
+class Means:
+    """What a contest works with, whatever the table and the question.
+
+    Parameters
+    ----------
+    budget, journal, interrupts
+        The time, where results are kept, and Ctrl-C.
+    tell : callable
+        Hears of events: "doing" and "played".
+    precompile : PrecompileProcesses
+        Compile what those need who play later.
+    """
+
+    budget: TimeBudget
+    journal: Journal
+    interrupts: InterruptCounter
+    tell: Tell
+    precompile: PrecompileProcesses
+
+
 class Contest:
     """What a contest is made of, put together for a table.
 
     Parameters
     ----------
-    plan, request, metric, budget, journal, interrupts
-        The table in folds, what was asked for, the score that decides, the time, where results are kept, and Ctrl-C.
+    plan, request, metric
+        The table in folds, what was asked for, and the score that decides.
     candidates : sequence of Candidate
         Simplest first.
-    tell : callable
-        Hears of events: "doing" and "played".
-    precompile : PrecompileProcesses
-        Compile what those need who play later.
+    means : Means
+        What it works with.
 
     Attributes
     ----------
@@ -59,55 +79,47 @@ class Contest:
         What was played and fitted.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        request: Request,
-        metric: Metric,
-        budget: TimeBudget,
-        journal: Journal,
-        interrupts: InterruptCounter,
-        candidates: Sequence[Candidate],
-        tell: Tell,
-        precompile: PrecompileProcesses,
-    ):
-        self.plan, self.request, self.metric, self.budget = plan, request, metric, budget
-        self.interrupts, self.tell = interrupts, lambda what: tell("doing", what)
-        self._candidates = candidates
+    def __init__(self, plan: Plan, request: Request, metric: Metric, candidates: Sequence[Candidate], means: Means):
+        self.plan, self.request, self.metric, self._candidates = plan, request, metric, candidates
+        self.budget, self.interrupts, self._means = means.budget, means.interrupts, means
         classes = 0 if plan.classes is None else len(plan.classes)
         folds = EncodedFolds(plan.frame[plan.train], plan.y[plan.train], plan.encoder, plan.folds, request.seed)
-        self.store = FoldStore(journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
+        self.store = FoldStore(means.journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
         self._settings = CandidateSettings(
             folds,
             classes,
             request.seed,
             request.balance,
             metric.of_probabilities,
-            budget.limited,
+            self.budget.limited,
             self._answers,
             sampled=plan.files is not None,
         )
         self.schedule = Schedule(
-            candidates, folds, self._settings, budget, lambda result: tell("played", result), metric.sign
+            candidates, folds, self._settings, self.budget, lambda result: means.tell("played", result), metric.sign
         )
-        self._compiling = CompilationListener(self._compiles, self._not_compiled_now, budget.extend_turn)
-        self._precompile = precompile
+        self._compiling = CompilationListener(self._compiles, self._not_compiled_now, self.budget.extend_turn)
         self._doing, self._curve, self._told = "", list[tuple[float, float]](), False
-        self._hear = tell
         self._ahead = None
         if settings().cluster != "none":
             need("A cluster", "scale", "distributed")
             self._ahead = import_module("empirisk.league.contest.ahead").FitsAhead(
-                self.schedule.coming, interrupts.requested
+                self.schedule.coming, self.interrupts.requested
             )
-        player = FoldPlayer(metric, budget, self.store, interrupts, lambda: self._compiling.seconds, self._ahead)
-        self._plays = SideBySide(player, budget, self.schedule.coming, self._say)
+        player = FoldPlayer(
+            metric, self.budget, self.store, self.interrupts, lambda: self._compiling.seconds, self._ahead
+        )
+        self._plays = SideBySide(player, self.budget, self.schedule.coming, self._say)
+
+    def tell(self, what: str) -> None:
+        """Tell what is being done."""
+        self._means.tell("doing", what)
 
     def run(self) -> list[CandidateResult]:
         """How everyone did, best first."""
         preload()
         # What is to be said of a fit is in the table.
-        with warnings.catch_warnings(action="ignore"), listening_to_numba(self._compiling), self._precompile:
+        with warnings.catch_warnings(action="ignore"), listening_to_numba(self._compiling), self._means.precompile:
             try:
                 play = self.schedule.next()
                 while play is not None:
@@ -141,7 +153,7 @@ class Contest:
         first_rounds_over = self.schedule.seen and self.schedule.seen[-1] is self.schedule.folds
         if first_rounds_over and not self._told and self.more_time:
             self._told = True
-            self._hear("outlook", self.more_time)
+            self._means.tell("outlook", self.more_time)
 
     def _answers(self, voters: Sequence[CandidateResult], folds: EncodedFolds) -> Answers | None:
         """What candidates said of the validation rows of the folds; None where what they fitted is not kept."""
@@ -175,7 +187,7 @@ class Contest:
         if only_likely():  # which is not compiled
             return
         self.tell(f"{self._doing}: compiling, once")
-        if not self._precompile.asked:
+        if not self._means.precompile.asked:
             waiting = self.schedule.waiting
             # Where time is short, the first ones are compiled here meanwhile.
             order = sorted(waiting, key=lambda one: (one.early, one.turn)) if self.budget.limited else waiting[::-1]
@@ -185,7 +197,7 @@ class Contest:
                 encoding: (self._settings.size(folds, encoding), *folds.fold(0, encoding)[:2])
                 for encoding in {encoding for _, encoding in names}
             }
-            self._precompile.compile(names, parts)
+            self._means.precompile.compile(names, parts)
 
     def _not_compiled_now(self) -> str:
         """Why what plays now is not compiled here: it is too late, or others come first."""
@@ -194,5 +206,5 @@ class Contest:
         left = self.budget.deadline - self.budget.now()
         if self.budget.learned and left < COMPILING_SECONDS * self.budget.slowness:
             return self.budget.refusal(np.inf)
-        later = self.schedule.may_wait and any(process.poll() is None for process in self._precompile.running)
+        later = self.schedule.may_wait and any(process.poll() is None for process in self._means.precompile.running)
         return COMPILED_ELSEWHERE if later else ""
