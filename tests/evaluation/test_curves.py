@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import validation_curve as reference
 
 import empirisk as er
@@ -62,3 +63,26 @@ def test_every_size_holds_every_class():
         validation_curve(er.TreeRegressor(), X, F, "depth", [1])
     with pytest.raises(ValueError, match="at least one value"):
         validation_curve(er.TreeRegressor(), X, F, "max_depth", [])
+
+
+def test_a_learning_curve_begins_with_the_fits_that_take_longest():
+    """The last of them would else run beside idle threads; scores stand by size and fold all the same."""
+    seen = []
+
+    class Guess(LinearRegression):
+        def fit(self, X, y):
+            self.rows_ = len(X)
+            seen.append(self.rows_)
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), float(self.rows_))
+
+    def rows(truth, guessed):
+        return guessed[0] + truth.mean()
+
+    with er.config(threads=1):
+        curve = learning_curve(Guess(), X, F, sizes=[10, 30, 60], cv=3, scoring=make_scorer(rows))
+    assert seen == [60, 60, 60, 30, 30, 30, 10, 10, 10]
+    folds = [F[test].mean() for _, test in make_splits(3, F, classes=False)]
+    assert np.allclose(curve.validation, np.array([[10.0], [30.0], [60.0]]) + folds)

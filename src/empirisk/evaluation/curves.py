@@ -208,8 +208,12 @@ def _spread_out(data: Data, rows: Rows, random: np.random.Generator) -> Rows:
 
 
 def _scores(tasks: list[tuple], data: Data, metric: Metric, folds: int, random_state: Any) -> tuple[Array, Array]:
-    """Scores on training and on test rows, points x folds, larger is better."""
+    """Scores on training and on test rows, points x folds, larger is better.
+
+    Fits on the most rows come first: the last of them would else run beside idle threads.
+    """
     drawn = seeds(random_state, folds)
+    order = sorted(range(len(tasks)), key=lambda number: -len(tasks[number][1]))
 
     def work(number: int) -> tuple[float, float]:
         machine, train, test = tasks[number]
@@ -217,7 +221,8 @@ def _scores(tasks: list[tuple], data: Data, metric: Metric, folds: int, random_s
         fitted = fit(seeded(machine, drawn[number % folds]), inside)
         return inside.score(fitted, metric.scorer), outside.score(fitted, metric.scorer)
 
-    pairs = np.array(parallel_fits(work, range(len(tasks))))
+    pairs = np.empty((len(tasks), 2))
+    pairs[order] = parallel_fits(work, order)
     return pairs[:, 0].reshape(-1, folds), pairs[:, 1].reshape(-1, folds)
 
 
