@@ -14,6 +14,7 @@ from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import Limits, SolverRun
 from empirisk.projections.learned_kernel_leaves import JoinedLeaves, LeafFits
+from tests.callbacks import Watching
 from tests.estimator_checks import check_contract
 
 RANDOM = np.random.default_rng(5)
@@ -189,6 +190,29 @@ def test_rows_that_support_are_rows_of_the_user_and_files_hold_the_tree(tmp_path
     assert np.array_equal(np.unique(history["leaf"]), np.arange(4))
     assert machine.fit(X[:50], F[:50]).features_.metric_.trace() == pytest.approx(3.0)  # and no tree is left
     assert not isinstance(machine.features_.kernel_, JoinedLeaves)
+
+
+def test_rows_in_single_precision_stay_so():
+    single = er.Ridge(C=2.0, features=SMALL).fit(X.astype(np.float32), F)
+    assert single.support_vectors_.dtype == np.float32
+    double = er.Ridge(C=2.0, features=SMALL).fit(X.astype(np.float32).astype(np.float64), F)
+    assert single.predict(NEW.astype(np.float32)) == pytest.approx(double.predict(NEW), abs=1e-3)
+
+
+class Seeing(Watching):
+    """Counts the tasks that end."""
+
+    ended = 0
+
+    def on_fit_task_end(self, estimator, context, **data):
+        self.ended += 1
+
+
+def test_callbacks_see_a_fit_of_leaves():
+    watch = Seeing()
+    machine = er.Ridge(C=2.0, features=SMALL).set_callbacks(watch).fit(X, F)
+    assert watch.ended
+    assert np.array_equal(machine.predict(NEW), er.Ridge(C=2.0, features=SMALL).fit(X, F).predict(NEW))
 
 
 def test_several_threads_give_the_same_bits():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Parts, as_matrix
 from empirisk.kernels.tiles import result
 from empirisk.linalg.hashes import row_hashes
-from empirisk.maps.implicit import GramDesign
+from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.problem import Array, Point, Problem, on_design
 from empirisk.projections.learned_kernel_rounds import next_root, on_fewer_rows, source_of
 from empirisk.stop import Deadline, Ending
@@ -275,10 +275,11 @@ class LeafFits:
     def _joined(self, tree: JoinedLeaves, leaves: list[Leaf]) -> tuple[list[Problem], list[Fit]]:
         """The problems on the rows of all leaves, and the fits of the leaves as one."""
         starts = np.cumsum([0, *(len(leaf.rows) for leaf in leaves)])
-        numbers = np.repeat(np.arange(len(leaves), dtype=np.float64), np.diff(starts))
         origins = np.concatenate([leaf.rows for leaf in leaves])
-        source = np.column_stack([self.X[origins], numbers])
-        whole = GramDesign(tree, tree.prepare(source), source)
+        rows = cast(GramDesign, self.problems[0].design).root.source[origins]  # in the precision of the user
+        numbers = np.repeat(np.arange(len(leaves)), np.diff(starts)).astype(rows.dtype)
+        source = np.column_stack([rows, numbers])
+        whole = GramDesign(tree, tree.prepare(in_double(source)), source)
         whole.origins = origins
         problems, fits = [], []
         for k, (problem, level) in enumerate(zip(self.problems, self.levels, strict=True)):

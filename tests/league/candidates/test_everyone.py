@@ -63,3 +63,13 @@ def test_from_the_table_to_the_service(target, name, monkeypatch, tmp_path):
         client.close()
     assert status == 200, answers
     assert [one["prediction"] for one in answers] == expected
+
+
+def test_kernels_with_a_metric_have_leaves_where_rows_are_many():
+    for everyone in (candidates.CLASSIFIERS, candidates.REGRESSORS):
+        (player,) = (one for one in everyone if one.name == "learned_kernel")
+        few, many, most = (candidates.Size(rows, 9, 9.0, 2, False, 0) for rows in (12_000, 40_000, 200_000))
+        assert [player.reason_not_to_run(size) for size in (few, many)] == ["", ""]
+        assert player.reason_not_to_run(most) == "it is slow beyond 100000 rows"
+        assert [one.features.leaf_size for one in player.machines(many)] == [6_000]
+        assert len(player.machines(few)) == 3
