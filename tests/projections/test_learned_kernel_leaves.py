@@ -147,14 +147,21 @@ def test_the_joined_kernel_is_one():
         tree(X[:, :2])
 
 
-def test_leaves_that_lack_a_class_or_all_targets():
+def test_leaves_that_lack_a_class_and_several_outputs():
     y = (X[:, 0] > 1.5).astype(int)
     for machine in (er.LogisticRegression(C=5.0), er.SVM(C=5.0), er.Classifier(loss="squared", C=5.0)):
         machine = clone(machine).set_params(features=SMALL).fit(X, y)
         assert machine.certificate_.converged
         assert machine.score(X, y) > 0.97
-    several = np.column_stack([F, np.where(X[:, 0] < 0, np.nan, F), -F])
-    machine = er.Ridge(C=5.0, features=SMALL).fit(X, several[:, [0, 2]])
+    apart, kinds = X + 9 * (np.arange(len(X)) % 3)[:, None], np.arange(len(X)) % 3
+    for machine in (er.SVM(multiclass="one_vs_one"), er.LogisticRegression(), er.Classifier(loss="squared")):
+        machine = clone(machine).set_params(features=SMALL).fit(apart, kinds)
+        assert machine.certificate_.converged
+        assert "and " not in machine.certificate_.solver
+        assert machine.score(apart, kinds) == 1
+        inside = machine.features_.kernel_.shares(apart) > 0
+        assert min(len(np.unique(kinds[column])) for column in inside.T) < 3  # no rows of some pairs
+    machine = er.Ridge(C=5.0, features=SMALL).fit(X, np.column_stack([F, -F]))
     assert machine.predict(NEW)[:, 1] == pytest.approx(-machine.predict(NEW)[:, 0], rel=1e-6)
 
 

@@ -23,7 +23,7 @@ from empirisk.linalg.hashes import row_hashes
 from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.problem import Array, Point, Problem, on_design
 from empirisk.projections.learned_kernel_rounds import next_root, on_fewer_rows, source_of
-from empirisk.stop import Deadline, Ending
+from empirisk.stop import Deadline
 
 if TYPE_CHECKING:
     from empirisk.projections.learned_kernel import LearnedKernel
@@ -244,11 +244,13 @@ class LeafFits:
 
     def _directions(self, rows: NDArray) -> Array:
         """Directions along which a machine on some of the rows changes, the steepest first."""
-        leaf = self._leaf(rows, np.ones(len(rows)))
-        sample = on_fewer_rows(leaf.problems, min(SPLIT_ROWS, self.given.leaf_size))
-        run = replace(self.run, deadline=self.run.deadline.share(SPLIT_SHARE))
-        root = next_root(leaf.kernel, sample, [fit.point for fit in run(sample)])
-        if root is None:  # f is constant: along which the rows are spread
+        leaf, deadline = self._leaf(rows, np.ones(len(rows))), self.run.deadline.share(SPLIT_SHARE)
+        asked, root = [problem for problem in leaf.problems if len(problem.y)], None
+        if asked and not deadline():
+            sample = on_fewer_rows(asked, min(SPLIT_ROWS, self.given.leaf_size))
+            fits = replace(self.run, deadline=deadline)(sample)
+            root = next_root(leaf.kernel, sample, [fit.point for fit in fits])
+        if root is None:  # f is constant, or there is no time: along which the rows are spread
             centred = self.X[rows] - self.X[rows].mean(axis=0)
             root = centred.T @ centred
         return np.linalg.eigh(np.diag(root) if root.ndim == 1 else root)[1].T[::-1]
@@ -323,13 +325,13 @@ def _level(problem: Problem) -> Array | float:
 def _unbegun(problem: Problem, ended: str) -> Fit:
     """The fit of no rows, or of rows for which there was no time."""
     value = math.inf if len(problem.y) else 0.0
-    status = ended if len(problem.y) else Ending.CONVERGED
-    return Fit(problem.origin(), Certificate(value, -value, value, value, not len(problem.y), status), {})
+    nothing = Certificate(value, -value, value, value, status=ended, solver="none", reason="no time was left")
+    return Fit(problem.origin(), nothing, {})
 
 
 def _one_fit(fits: list[Fit], level: Array | float) -> Fit:
     """The fits of all leaves as that of the joined problem: their objectives and bounds add up."""
-    together = combine([fit.certificate for fit in fits])
+    together = combine([fit.certificate for fit in fits if len(fit.point.w)])
     names = {name for fit in fits for name in fit.history}
     history = {name: [value for fit in fits for value in fit.history.get(name, [])] for name in sorted(names)}
     duals = [fit.point.u for fit in fits if len(fit.point.w)]
