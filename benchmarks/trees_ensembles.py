@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,22 @@ def real_data(parts: int = 3) -> None:
         print(f"{name:<36} | {text}" + (f" | ! worse by {worse:.2f}" if worse > POINTS else ""), flush=True)
 
 
+def slopes(parts: int = 1) -> None:
+    """What linear functions in leaves gain."""
+    for name in ("california_housing", "kin8nm", "protein_casp", "adult"):
+        found = read(name)
+        if found is None:
+            continue
+        make = er.BoostingClassifier if name == "adult" else er.BoostingRegressor
+        texts = []
+        for leaves in ("constant", "linear", "auto"):
+            start = process_time()
+            options = {"n_estimators": 400, "learning_rate": 0.05, "leaves": leaves}
+            error = mean_error(partial(make, **options), *found, parts)
+            texts.append(f"{leaves} {error:.2f} % in {process_time() - start:.1f} s")
+        print(f"{'leaves, ' + name:<36} | " + ", ".join(texts), flush=True)
+
+
 def run() -> None:
     forests()
     boosting()
@@ -173,3 +189,4 @@ def run() -> None:
     growth()
     spambase()
     real_data()
+    slopes()

@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.base import clone
 
 import empirisk as er
 from empirisk.errors import Unsuitable
+from empirisk.trees.additive.cycles import GrownShape
 from empirisk.trees.additive.steps import accumulate, column_step, interaction, pair_step
 from tests.estimator_checks import check_contract
 
@@ -254,10 +256,29 @@ def test_columns_of_noise_rest_while_others_learn(monkeypatch):
     target = truth + 2 * RANDOM.normal(size=len(rows))
     machine = er.AdditiveRegressor(interactions=3, **SMALL)
     errors, noise = [], []
-    for share in (1 / 4, 1e9):  # as it is, and without any rest
-        monkeypatch.setattr("empirisk.trees.additive.cycles.RESTING_SHARE", share)
+    for rests in (True, False):
+        if not rests:
+            monkeypatch.setattr("empirisk.trees.additive.cycles.GrownShape.note", lambda own, change, loss: None)
         machine.fit(rows, target)
         errors.append(np.mean((machine.predict(rows) - truth) ** 2))
         noise.append(machine.feature_importances_[3:].sum())
-    assert errors[0] < 0.9 * errors[1]
-    assert noise[0] < 0.9 * noise[1]
+    assert errors[0] < 0.7 * errors[1]
+    assert noise[0] < 0.7 * noise[1]
+
+
+def test_a_term_keeps_the_shape_at_which_its_steps_had_helped_most():
+    own = GrownShape(SimpleNamespace(), np.zeros((1, 2)))
+    for step, (change, misses) in enumerate([(0.1, 1), (0.1, 2), (-0.5, 0), (-1e-16, 1), (0.2, 2), (-0.1, 3)]):
+        own.shape += 1.0
+        own.note(change, 1.0)
+        assert own.misses == misses
+        assert own.best[0, 0] == (3 if step >= 2 else 0)
+
+
+def test_how_many_pairs_there_are_follows_the_table():
+    machine = er.AdditiveRegressor()
+    counts = [machine._count_pairs(rows * width, width) for rows, width in ((1000, 8), (1000, 30), (500_000, 30))]
+    assert counts == [24, 50, 10]
+    assert er.AdditiveRegressor(interactions=7)._count_pairs(10**9, 30) == 7
+    found = er.AdditiveRegressor(n_bags=2, max_iter=2, random_state=0).fit(X, Y).pairs_
+    assert 2 <= len(found) <= 6  # of four columns there are six

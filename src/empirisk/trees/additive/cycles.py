@@ -1,5 +1,7 @@
 """Cyclic boosting: every term in turn takes a small Newton step, until rows held out gain nothing more by it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isclose
@@ -14,9 +16,6 @@ from empirisk.trees.objectives import Objective
 Array = NDArray[np.float64]
 #: The share of a loss by which a cycle must lower it: less is rounding, which would choose between equal cycles.
 LOWER = 1e-12
-#: A term rests after this part of the cycles to wait, steps in a row by which the rows held out gained nothing: terms
-#: with little to say would otherwise learn noise for as long as another one still learns, and end it too early.
-RESTING_SHARE = 1 / 4
 #: Sums of gradient and curvature by cell of a term, for one output.
 Sums = Callable[[Term, int], Array]
 
@@ -32,11 +31,6 @@ class CyclePlan:
     l2: float
     n_iter_no_change: int
     tol: float
-
-    @property
-    def max_misses(self) -> int:
-        """Steps of a term in a row without a gain after which it rests."""
-        return max(1, round(RESTING_SHARE * self.n_iter_no_change))
 
 
 @dataclass
@@ -103,32 +97,69 @@ class Bag:
 
     def boost(self, terms: list[Term], plan: CyclePlan, late: Callable[[], bool]) -> list[Array]:
         """Add to the scores; returns the shape of each term, (outputs, cells), at the cycle with the least loss."""
-        shapes = [np.zeros((len(self.scores), term.cells)) for term in terms]
-        best, losses = [shape.copy() for shape in shapes], [self.loss()]
-        loss, misses = losses[0], [0] * len(terms)
+        grown = [GrownShape(term, np.zeros((len(self.scores), term.cells))) for term in terms]
+        best, losses = [own.shape.copy() for own in grown], [self.loss()]
+        loss = losses[0]
         while len(losses) <= plan.max_iter and not late():
-            for number, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-                if misses[number] == plan.max_misses:
+            for own in grown:
+                if own.rests:
                     continue
-                for output, sums in enumerate(self.sums(term)):
-                    step = term.step(sums, plan.max_leaf_nodes, plan.min_samples_leaf, plan.l2)
-                    step *= plan.learning_rate
-                    add_step(term.codes, step, self.scores[output])
-                    shape[output] += step
+                self._step(own, plan)
                 before, loss = loss, self.loss()
-                misses[number] = 0 if _is_less(loss, before) else misses[number] + 1
+                own.note(loss - before, loss)
+                own.rests = own.misses >= plan.n_iter_no_change
+                if own.rests:
+                    self._move(own, own.best)
+                    loss = self.loss()
                 if late():
                     break
             losses.append(loss)
             if _is_less(loss, min(losses[:-1])):
-                best = [shape.copy() for shape in shapes]
-            if min(misses) == plan.max_misses or _settled(losses, plan):
+                best = [own.shape.copy() for own in grown]
+            if all(own.rests for own in grown) or _settled(losses, plan):
                 break
-        for term, shape, kept in zip(terms, shapes, best, strict=True):
-            for output, surplus in enumerate(kept - shape):
-                add_step(term.codes, surplus, self.scores[output])
+        for own, kept in zip(grown, best, strict=True):
+            self._move(own, kept)
         self.losses += losses
         return best
+
+    def _step(self, own: GrownShape, plan: CyclePlan) -> None:
+        """One step of a term."""
+        for output, sums in enumerate(self.sums(own.term)):
+            step = own.term.step(sums, plan.max_leaf_nodes, plan.min_samples_leaf, plan.l2)
+            step *= plan.learning_rate
+            add_step(own.term.codes, step, self.scores[output])
+            own.shape[output] += step
+
+    def _move(self, own: GrownShape, shape: Array) -> None:
+        """Give a term another shape."""
+        for output, change in enumerate(shape - own.shape):
+            add_step(own.term.codes, change, self.scores[output])
+        own.shape[:] = shape
+
+
+@dataclass
+class GrownShape:
+    """The shape of a term so far, and the one at which its steps had lowered the loss of rows held out most.
+
+    A term whose best shape is old rests, and has that one again: terms with little to say would otherwise learn noise
+    for as long as another one still learns, and end it too early. One step, or a few in a row, would say too little:
+    where a term learns slowly, many raise that loss by chance.
+    """
+
+    term: Term
+    shape: Array
+    rests: bool = False
+
+    def __post_init__(self):
+        self.best, self.change, self.least, self.misses = self.shape.copy(), 0.0, 0.0, 0
+
+    def note(self, change: float, loss: float) -> None:
+        """Note how its last step has changed the loss, up to rounding."""
+        self.change += change
+        self.misses += 1
+        if self.change < self.least - LOWER * abs(loss):
+            self.best[:], self.least, self.misses = self.shape, self.change, 0
 
 
 def _is_less(loss: float, other: float) -> bool:

@@ -53,6 +53,8 @@ from empirisk.trees.table_columns import Columns, read_new, read_training
 
 #: Bags where nothing else is said, and how many values of the table (rows times columns) they are halved after.
 BAGS, MANY_VALUES = 8, 2_000_000
+#: Pairs where nothing else is said: so many for each column, at least, at most; on tables of more values the least.
+PAIRS_PER_COLUMN, LEAST_PAIRS, MOST_PAIRS = 3, 10, 50
 #: The share of the time in which the columns are boosted, where pairs follow.
 COLUMN_SHARE = 0.7
 #: Least rows of a leaf where nothing else is said: so many, or this share of all if that is less.
@@ -73,10 +75,10 @@ class AdditiveParameters:
 
     loss: str | Loss = "logistic"
     _: KW_ONLY
-    interactions: int = 10
+    interactions: int | str = "auto"
     n_bags: int | str = "auto"
     learning_rate: float = 0.2
-    max_iter: int = 1000
+    max_iter: int = 3000
     max_leaf_nodes: int = 3
     min_samples_leaf: float | None = None
     l2_regularization: float = 0.01
@@ -84,8 +86,8 @@ class AdditiveParameters:
     categorical_features: Any = "auto"
     monotonic_cst: Any = None
     validation_fraction: float = 0.15
-    n_iter_no_change: int = 20
-    tol: float = 1e-4
+    n_iter_no_change: int = 40
+    tol: float = 1e-5
     max_time: float | None = None
     random_state: Any = None
 
@@ -130,7 +132,6 @@ class Additive(AdditiveParameters, CallbackSupportMixin, Importances, Estimator,
         leaves = check_count("max_leaf_nodes", self.max_leaf_nodes, 2)
         check_time(self.max_time)
         check_bins(self.max_bins)
-        check_count("interactions", self.interactions, 0)
         return CyclePlan(
             learning_rate=check_number("learning_rate", self.learning_rate, 0, 1, above=True),
             max_iter=check_count("max_iter", self.max_iter) or 1,
@@ -146,6 +147,12 @@ class Additive(AdditiveParameters, CallbackSupportMixin, Importances, Estimator,
         if self.n_bags == "auto":
             return max(2, int(BAGS * min(1.0, MANY_VALUES / max(values, 1))))
         return check_count("n_bags", self.n_bags) or 1
+
+    def _count_pairs(self, values: int, width: int) -> int:
+        if self.interactions == "auto":
+            wanted = min(MOST_PAIRS, PAIRS_PER_COLUMN * width)
+            return max(LEAST_PAIRS, int(wanted * min(1.0, MANY_VALUES / max(values, 1))))
+        return check_count("interactions", self.interactions, 0) or 0
 
     def _smooth_loss(self) -> Loss:
         loss = losses.find(self.loss)
@@ -253,6 +260,7 @@ class BaggedFit:
     ):  # fmt: skip
         self.machine, self.target, self.weights, self.member = machine, target, weights, member
         self.plan, self.deadline, self.settled = plan, deadline, False
+        self.most = machine._count_pairs(X.size, X.shape[1])
         self.counts = machine.columns_.counts
         self.signs = check_monotone(machine.monotonic_cst, machine.columns_.names, self.counts > 0)
         self.binning = Binning.of(X, weights, self.counts, machine.max_bins)
@@ -276,7 +284,7 @@ class BaggedFit:
         bags = [self.bag(int(seed), fraction) for seed in seeds]
         constants = [bag.objective.start() for bag in bags]
         terms = [self._columns(bag.objective.weights) for bag in bags]
-        late = self.deadline.share(COLUMN_SHARE) if self.machine.interactions else self.deadline
+        late = self.deadline.share(COLUMN_SHARE) if self.most else self.deadline
         mains = self._boosted(bags, terms, late)
         coarse = self._coarse(np.mean([[shape[0] for shape in own] for own in mains], axis=0))
         pairs = self._pairs(bags)
@@ -320,15 +328,13 @@ class BaggedFit:
 
     def _pairs(self, bags: list[Bag]) -> NDArray[np.int64]:
         """The pairs that the mean of the bags asks for; columns with a constraint stay alone."""
-        if not self.machine.interactions or self.deadline():
+        if not self.most or self.deadline():
             return np.zeros((0, 2), dtype=np.int64)
         scores = np.mean([bag.scores for bag in bags], axis=0)
         together = Bag(self.machine._objective(self.target, self.weights), bags[0].judge, bags[0].held, scores, False)
         derivatives = (*together.derivatives(), self.weights)
-        plan, most = self.plan, self.machine.interactions
-        return strongest_pairs(
-            self.codes, self.orders, derivatives, most, plan.min_samples_leaf, plan.l2, self.signs == 0
-        )
+        least, l2 = self.plan.min_samples_leaf, self.plan.l2
+        return strongest_pairs(self.codes, self.orders, derivatives, self.most, least, l2, self.signs == 0)
 
     def _told(self, found: list[Shapes], bags: list[Bag]) -> dict[str, Any]:
         """Means and deviations over the bags, and the course of their losses."""
@@ -363,8 +369,9 @@ class AdditiveClassifier(ClassesByLoss, Additive):
     loss : str or Loss
         A smooth loss: "logistic" (with more classes: softmax), "exponential", "soft_hinge", "squared_hinge",
         "squared", or an object of `empirisk.losses`.
-    interactions : int
-        Most pairs of columns; fewer where no more lower the loss. 0 for none.
+    interactions : int or "auto"
+        Most pairs of columns; fewer where no more lower the loss. 0 for none; "auto" is three for each column but at
+        most 50, and fewer of large tables, but at least 10.
     n_bags : int or "auto"
         How often rows are divided into those learned from and those held out; "auto" is 8, and fewer of large tables,
         but at least 2.
@@ -391,7 +398,7 @@ class AdditiveClassifier(ClassesByLoss, Additive):
         The share of rows that each bag holds out; equal rows stay together, and classes keep their shares.
     n_iter_no_change, tol : int, float
         A bag ends where so many cycles have lowered the loss of its rows held out by less than ``tol`` times that loss;
-        a column or pair rests after a quarter as many steps in a row that have not lowered it.
+        a column or pair rests where as many of its steps have lowered it no further, and takes these steps back.
     max_time : float or None
         Seconds after which the fit ends with what it has.
     random_state : int, RandomState or None
