@@ -28,6 +28,11 @@ def validate_data(estimator: Any, X: Any = "no_validation", y: Any = "no_validat
         raise
 
 
+def count_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Raise unless X has as many columns as the rows of the fit, or with ``reset`` note how many it has."""
+    validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
 def _name_missing(problem: ValueError, machine: str) -> None:
     """Raise a sentence about missing values that names what takes them here, and what fills them in."""
     if machine and str(problem).startswith(OF_MISSING):
@@ -103,7 +108,9 @@ def in_memory_of_numpy(values: Any) -> Any:
     """
     if isinstance(values, (np.ndarray, np.generic)) or not hasattr(values, "__dlpack__"):
         return values
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    if hasattr(values, "detach"):  # of torch
+        return np.asarray(values.detach().cpu())
+    return values.get() if hasattr(values, "get") else np.asarray(values)  # CuPy's come by ``get`` alone
 
 
 def unmasked(name: str, values: Any) -> Any:

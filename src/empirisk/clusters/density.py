@@ -16,12 +16,14 @@ from empirisk.contract.inputs import Array, check_size, check_weights, generator
 from empirisk.contract.progress import reported
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Singular, TooFewRows
+from empirisk.linalg.accelerator import lie_on_device, rows_on_device
 from empirisk.linalg.blocks import over_rows, sum_of_blocks
+from empirisk.linalg.design import design_of
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
 from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import check_stop
-from empirisk.validation import validate_data
+from empirisk.validation import count_columns, validate_data
 
 FLOATS = (np.float64, np.float32)
 LOG_TWO_PI = float(np.log(2 * np.pi))  # in the logarithm of every Gaussian density
@@ -255,10 +257,10 @@ VANISHING = 1e-150
 
 def check_rows(estimator: Any, X: Any, sample_weight: Any, again: bool = False) -> tuple[NDArray, Array]:
     """The rows that count, and their weights; refused where a density has no meaning, unless there is one already."""
-    X = validate_data(estimator, X, dtype=FLOATS, reset=not again)
+    X = table_of_numbers(estimator, X, reset=not again)
     check_size("X", X)
     weights = check_weights(sample_weight, len(X))
-    X, weights = X[weights > 0], weights[weights > 0]
+    X, weights = X[np.flatnonzero(weights)], weights[weights > 0]
     if again:
         return X, weights
     if len(X) < 2:
@@ -272,10 +274,21 @@ def check_rows(estimator: Any, X: Any, sample_weight: Any, again: bool = False) 
     return X, weights
 
 
+def table_of_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows of floats, with as many columns as those of the fit; those on a device stay there."""
+    held = rows_on_device(X)
+    if held is None:
+        return validate_data(estimator, X, dtype=FLOATS, reset=reset)
+    count_columns(estimator, held, reset=reset)
+    return held
+
+
 def mean_and_scatter(X: NDArray, weights: Array) -> tuple[Array, Array]:
     """The weighted mean of the rows, and their covariance by maximum likelihood."""
     share = weights / weights.sum()
     mean = weighted_mean(X, share)
+    if lie_on_device(X):
+        return mean, design_of(X).shifted(mean).gram(share)
 
     def run(rows: slice) -> Array:
         centred = (X[rows] - mean).astype(np.float64, copy=False)
@@ -288,6 +301,8 @@ def least_variances(X: NDArray, weights: Array, reg_covar: float) -> Array:
     """The floor in the units of every column: its variance times ``reg_covar``."""
     share = weights / weights.sum()
     mean = weighted_mean(X, share)
+    if lie_on_device(X):
+        return reg_covar * design_of(X).shifted(mean).squared_columns(share)
 
     def run(rows: slice) -> Array:
         return share[rows] @ (X[rows] - mean).astype(np.float64, copy=False) ** 2
@@ -297,6 +312,8 @@ def least_variances(X: NDArray, weights: Array, reg_covar: float) -> Array:
 
 def weighted_mean(X: NDArray, share: Array) -> Array:
     """The mean of the rows, of which each has a share."""
+    if lie_on_device(X):
+        return design_of(X).tdot(share)
     return sum_of_blocks(lambda rows: share[rows] @ X[rows], len(X), 8 * X.shape[1])
 
 
@@ -317,6 +334,11 @@ def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
     """log p_k(x) of every row under every Gaussian, n x k, from the differences to the means."""
     inverses, halves = inverse_roots(covariances)
     out = np.empty((len(X), len(means)))
+    if lie_on_device(X):
+        for k, (mean, inverse, half) in enumerate(zip(means, inverses, halves, strict=True)):
+            check_stop()
+            out[:, k] = -0.5 * (X.squares_after(mean, inverse) + len(mean) * LOG_TWO_PI) - half
+        return out
 
     def run(rows: slice) -> None:
         for k, (mean, inverse, half) in enumerate(zip(means, inverses, halves, strict=True)):

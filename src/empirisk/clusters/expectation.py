@@ -22,6 +22,7 @@ from empirisk.clusters.density import (
     mean_and_scatter,
     weighted_mean,
 )
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import loop_with, multiply
 from empirisk.linalg.threads import interruptible_call, parallel_map
@@ -137,7 +138,7 @@ class Moments:
     def __init__(
         self, X: NDArray, weights: Array, covariance_type: str, floor: float, columns: "ColumnMoments | None" = None
     ):
-        self.X, self.weights = np.ascontiguousarray(X), weights
+        self.X, self.weights = X if lie_on_device(X) else np.ascontiguousarray(X), weights
         self._type, self._form = covariance_type, FORMS[covariance_type]
         self.columns = ColumnMoments.of(X, weights) if columns is None else columns
         self._total = weights.sum()

@@ -39,8 +39,10 @@ from empirisk.contract.inputs import Array, check_weights, generator
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.blocks import slices, stable_order
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.foreign import received
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.messages import coded
 from empirisk.names import Estimator
@@ -495,6 +497,8 @@ class KMeans(
         check_is_fitted(self)
         if self.squares_of_means_ is None:
             matrix = self._mapped(X)
+            if lie_on_device(matrix):
+                return matrix.accelerator.distances(matrix, self.cluster_centers_).astype(matrix.dtype, copy=False)
             return euclidean_distances(matrix, self.cluster_centers_).astype(matrix.dtype, copy=False)
         both = (
             np.asarray(self._fitted_kernel.diagonals(self._items(X)), dtype=np.float64)[:, None]
@@ -505,7 +509,7 @@ class KMeans(
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the weighted sum of squared distances to the nearest means."""
-        squares = self.transform(X).astype(np.float64).min(axis=1) ** 2
+        squares = self.transform(received(X)).astype(np.float64).min(axis=1) ** 2
         return -float(check_weights(sample_weight, len(squares)) @ squares)
 
     def half_steps(self, X: ArrayLike) -> list[HalfStep]:

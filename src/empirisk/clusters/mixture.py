@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.clusters.density import (
-    FLOATS,
     FORMS,
     check_floor,
     check_rows,
@@ -25,6 +24,7 @@ from empirisk.clusters.density import (
     find_form,
     log_densities,
     lower_quantile,
+    table_of_numbers,
     wrong_covariance,
 )
 from empirisk.clusters.device_moments import moments_of
@@ -38,12 +38,12 @@ from empirisk.contract.outputs import in_single_precision
 from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.blocks import over_rows, stable_order
-from empirisk.linalg.design import DenseDesign, Design, design_of
+from empirisk.linalg.design import Design, design_of
 from empirisk.messages import coded
 from empirisk.names import SPELLINGS, Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
-from empirisk.validation import validate_data
 
 INITS = ("k-means", "random")
 TYPES = ("full", "tied", "diagonal", "spherical")
@@ -201,10 +201,10 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
             raise TooFew(self.n_components, len(rows), "n_components")
-        design = DenseDesign(np.ascontiguousarray(rows))
+        design = design_of(rows if lie_on_device(rows) else np.ascontiguousarray(rows))
         order = stable_order(keys(design))
         form = self.covariance_type, self.reg_covar
-        moments = moments_of(design.rows(order).X, weights[order], *form, self.n_components)
+        moments = moments_of(rows[order], weights[order], *form, self.n_components)
         if last is not None and last.means.shape[1] != rows.shape[1]:
             last = None
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 and last is None else 1
@@ -392,7 +392,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=FLOATS, reset=False)
+        return table_of_numbers(self, X, reset=False)
 
     @blockwise
     @in_single_precision

@@ -10,8 +10,8 @@ from empirisk.clusters.dense_rows import DenseRows
 from empirisk.clusters.device_rows import DeviceRows
 from empirisk.clusters.product_rows import DesignRows, KernelRows
 from empirisk.kernels.tiles import dense, density
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.design import design_of
-from empirisk.maps.implicit import GramDesign
 
 Array = NDArray[np.float64]
 
@@ -26,6 +26,8 @@ def rows_of(design: Any, weights: Array, order: NDArray[np.intp]) -> Any:
     """The rows of a design, some of them in some order, as k-means wants them."""
     if design.implicit:
         return KernelRows(design, weights, order)
+    if design.held:
+        return design.device.clustered_rows(design.table, weights, order)
     table, device = getattr(design, "X", None), getattr(design, "device", None)
     if not isinstance(table, np.ndarray):
         return DesignRows(design, weights, order)
@@ -36,7 +38,7 @@ def some_rows_of(design: Any, weights: Array, chosen: NDArray[np.intp]) -> Any:
     """Few rows of a design, for which nothing is evaluated at the others."""
     if not design.implicit:
         return rows_of(design, weights, chosen)
-    rows = KernelRows(GramDesign(design.kernel, design.items[chosen]), weights, np.arange(len(chosen)))
+    rows = KernelRows(design.like(design.items[chosen]), weights, np.arange(len(chosen)))
     rows.order = chosen
     return rows
 
@@ -46,14 +48,15 @@ def is_long(design: Any, clusters: int) -> bool:
     rows, width = design.shape
     if design.implicit:
         return rows > QUICK
-    table = getattr(design, "X", None)
-    products = rows * width if isinstance(table, np.ndarray) else SLOWER * (rows + getattr(table, "nnz", rows * width))
+    table = None if design.held else getattr(design, "X", None)
+    plain = design.held or isinstance(table, np.ndarray)
+    products = rows * width if plain else SLOWER * (rows + getattr(table, "nnz", rows * width))
     return products * clusters > LONG_ROUND
 
 
 def in_least_room(design: Any) -> Any:
     """The design, of an array where its sparse table takes more room: differences of dense rows keep their digits."""
-    table = getattr(design, "X", None)
+    table = None if design.held else getattr(design, "X", None)
     return design_of(dense(table)) if sparse.issparse(table) and density(table) > FULL else design
 
 
@@ -68,6 +71,8 @@ def keys(design: Any) -> Array:
     takes, root = design.kernel.takes, design.root
     # A kernel of objects, such as a function of one's own, has prepared the numbers of a table as a matrix.
     table = root.source if takes == "vectors" else root.items
+    if lie_on_device(table):
+        return table @ _direction(table.shape[1])
     if takes == "gram" or not (sparse.issparse(table) or (isinstance(table, np.ndarray) and table.ndim == 2)):
         return np.arange(design.shape[0], dtype=np.float64)
     return np.asarray(table @ _direction(table.shape[1]), dtype=np.float64)

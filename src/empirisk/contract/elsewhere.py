@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from empirisk.extras import need
+from empirisk.linalg.foreign import in_its_kind
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -50,13 +51,19 @@ def rows_for_trees(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[An
 
 
 def blockwise(method: Method) -> Method:
-    """Method decorator: of rows that are not in memory, ``method(X)`` is computed block by block, where they lie."""
+    """Method decorator: ``method(X)`` is computed where the rows of X lie, and answered in the kind of X.
+
+    Of rows that are not in memory it is computed block by block. Rows of JAX, torch or CuPy stay where they are, and
+    the answers are an array of the same package.
+    """
+
+    at_once = in_its_kind(method)
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         there = elsewhere(X)
         if there is None:
-            return method(self, X, *args, **kwargs)
+            return at_once(self, X, *args, **kwargs)
         named, name = hasattr(self, "feature_names_in_"), method.__name__
         # By its name: what this method itself refers to may not be such that it can be sent to workers.
         return there.map_blocks(lambda block: getattr(self, name)(block, *args, **kwargs), named)

@@ -19,9 +19,9 @@ from empirisk.contract.inputs import LARGEST, check_finite, check_size, check_we
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, Interrupted, OutOfRange, Unsuitable
 from empirisk.kernels.base import Kernel, Term
-from empirisk.kernels.checks import require_semidefinite
+from empirisk.kernels.checks import require_semidefinite, runs_on_devices
 from empirisk.kernels.items import size, validated
-from empirisk.linalg.accelerator import rows_on_device
+from empirisk.linalg.accelerator import lie_on_device, rows_on_device
 from empirisk.linalg.design import Design, brings_design, design_of, placed_design
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.implicit import GramDesign, gram_design, in_double, kernel_sums
@@ -30,7 +30,7 @@ from empirisk.messages import coded
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import FeatureMap, is_blockwise, is_learning_map, is_map, learns_with_machine
 from empirisk.stop import Deadline, Ending, Stopped, flag_or_request, requested, stopping
-from empirisk.validation import check_array, readable, validate_data
+from empirisk.validation import check_array, count_columns, in_memory_of_numpy, readable, validate_data
 
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
@@ -129,7 +129,11 @@ class MapsFeatures:
         if kernel is not None:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
         held = rows_on_device(X) if self.features is None else None
-        X = X if held is None else held
+        if held is not None:
+            y = validate_data(self, X="no_validation", y=y, reset=not again, **target)
+            self._check_size("X", self._counted(held, reset=not again))
+            check_consistent_length(held, y)
+            return design_of(held), y
         if self.features is None and brings_design(X):
             # It checks its own numbers, where they lie.
             design, y = design_of(X), validate_data(self, X="no_validation", y=y, reset=not again, **target)
@@ -141,7 +145,11 @@ class MapsFeatures:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, reset=not again, **UNREAD, **target)
             self._check_size("X", matrix)
             return placed_design(matrix), y
-        X, y = readable(X), validate_data(self, X="no_validation", y=y, reset=not again, **target)
+        held = rows_on_device(X) if getattr(self.features, "on_devices", False) else None
+        X, y = (
+            readable(X) if held is None else held,
+            validate_data(self, X="no_validation", y=y, reset=not again, **target),
+        )
         if not again:
             self.features_ = self._learned_map(cast(FeatureMap, self.features), X, y)
             for name in ("n_features_in_", "feature_names_in_"):
@@ -157,6 +165,11 @@ class MapsFeatures:
         check_consistent_length(matrix, y)
         self._check_size("features(X)", matrix)
         return placed_design(matrix), y
+
+    def _counted(self, held: Any, *, reset: bool) -> Any:
+        """Rows on a device, with as many columns as those of the fit, or these are such from now on."""
+        count_columns(self, held, reset=reset)
+        return held
 
     def _learned_map(self, features: FeatureMap, X, y) -> FeatureMap:
         """A clone of the map that has learned what it learns by itself, left where that takes too long."""
@@ -181,11 +194,17 @@ class MapsFeatures:
 
     def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Design, NDArray]:
         """The samples behind a clone of the kernel that has learned what it learns from the rows that count."""
-        if kernel.takes in TABLES:
+        held = _rows_for(kernel, X)
+        if held is not None:
+            y = validate_data(self, X="no_validation", y=y, **target)
+            X = array = self._counted(held, reset=True)
+            self._check_size("X", array)
+        elif kernel.takes in TABLES:
             array, y = validate_data(self, X, y, accept_sparse=FORMATS if kernel.sparse else False, **UNREAD, **target)
             self._check_size("X", array)
             if array.dtype == np.float32:
                 check_size("X in float32", array, np.sqrt(SINGLE))
+            X = in_memory_of_numpy(X)
         else:
             # Of the sparse formats only some can be asked for rows.
             array = X.tocsr() if sparse.issparse(X) else X
@@ -223,11 +242,17 @@ class MapsFeatures:
         kernel = self._fitted_kernel
         if kernel.takes not in TABLES:
             return kernel.prepare(X)
+        held = _rows_for(kernel, X)
         with validated():
-            return kernel.prepare(self._as_fitted(X, FORMATS if kernel.sparse else False))
+            if held is not None:
+                return kernel.prepare(self._counted(held, reset=False))
+            return kernel.prepare(self._as_fitted(in_memory_of_numpy(X), FORMATS if kernel.sparse else False))
 
     def _as_fitted(self, X, formats: Any) -> Any:
-        """Samples like those of the fit, validated."""
+        """Samples like those of the fit, validated; those on a device stay there."""
+        held = rows_on_device(X)
+        if held is not None:
+            return self._counted(held, reset=False)
         matrix = validate_data(self, X, accept_sparse=formats, reset=False, **UNREAD)
         check_finite("X", matrix, type(self).__name__)
         return matrix
@@ -326,6 +351,12 @@ class MapsFeatures:
         return tags
 
 
+def _rows_for(kernel: Kernel, X: Any) -> Any:
+    """Rows on a device for a kernel that runs there; None for all others, which are taken in memory."""
+    held = rows_on_device(X) if kernel.takes == "vectors" else None
+    return held if held is not None and runs_on_devices(kernel, held) else None
+
+
 def _takes_sparse(features: Features) -> bool:
     """Whether a feature map takes sparse data: the identity does, a transformer says so itself."""
     return not hasattr(features, "__sklearn_tags__") or get_tags(features).input_tags.sparse
@@ -381,12 +412,16 @@ def support(problems: list[Problem], rows: list[NDArray], points: list[Point]) -
     vectors, found = [], []
     for problem, where in zip(problems, rows, strict=True):
         here = np.flatnonzero(missing[where])
-        vectors.append(problem.design.rows(here).X)  # type: ignore[attr-defined] - explicit, so dense or sparse
+        part: Any = problem.design.rows(here)
+        vectors.append(part.table if part.held else part.X)
         found.append(where[here])
         missing[found[-1]] = False
     together, places = vectors[0], np.concatenate(found)
     if len(vectors) > 1:
-        together = sparse.vstack(vectors, "csr") if sparse.issparse(together) else np.concatenate(vectors)
+        if lie_on_device(together):
+            together = together.followed_by(*vectors[1:])
+        else:
+            together = sparse.vstack(vectors, "csr") if sparse.issparse(together) else np.concatenate(vectors)
     if np.any(places[1:] < places[:-1]):  # they may be large, and are copied only where they must be
         together = together[np.argsort(places)]
     return {"dual_coef_": dual[:, chosen], "support_": chosen, "support_vectors_": together}

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError, MissingValues, OneClass, OutOfRange
 from empirisk.linalg import blocks
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.threads import parallel_map
 from empirisk.names import spelled
 from empirisk.validation import assert_all_finite, unmasked
@@ -32,11 +33,12 @@ def check_size(name: str, values: Any, limit: float = LARGEST, machine: str = ""
 
     >>> check_size("X", np.array([[1.0, 1e49]]))
     """
-    numbers = _stored(values)
+    numbers = values if lie_on_device(values) else _stored(values)
     # One pass decides nearly always: a sum of squares within bounds has no term beyond them, and no NaN.
     if numbers.size == 0 or 1.0 <= _sum_of_squares(numbers) <= min(limit * limit, np.finfo(float).max):
         return
-    assert_all_finite(values, input_name=name, estimator_name=machine)
+    if not lie_on_device(values):  # else it is known
+        assert_all_finite(values, input_name=name, estimator_name=machine)
     largest = max(float(numbers.max()), -float(numbers.min()))
     if largest > limit:
         raise OutOfRange(
@@ -70,6 +72,8 @@ def _sum_of_squares(numbers: NDArray) -> float:
 
     if numbers.size == 0:
         return 0.0
+    if lie_on_device(numbers):
+        return float(numbers.squared_norms().sum())
     with np.errstate(over="ignore", invalid="ignore"):
         return blocks.sum_of_blocks(run, len(numbers), numbers.nbytes // len(numbers))
 

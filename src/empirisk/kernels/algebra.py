@@ -65,6 +65,10 @@ class Composed(Kernel):
     def certain(self) -> bool:
         return all(part.certain for part in self.parts)
 
+    @property
+    def reads_rows(self) -> bool:
+        return any(part.reads_rows for part in self.parts)
+
     def check(self):
         for name in self.children:
             self.child(name).check()

@@ -14,6 +14,7 @@ from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.items import as_matrix
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part, is_finite, is_number
+from empirisk.validation import in_memory_of_numpy
 
 if TYPE_CHECKING:
     from empirisk.kernels.compiled import Formula
@@ -61,6 +62,8 @@ class Kernel(Part):
         Whether k(x, x) = 1 for every x.
     certain : bool
         Whether the formula alone makes it positive semidefinite; where not, machines test it on their data.
+    reads_rows : bool
+        Whether items are prepared by what can be done in memory alone, such as a function of the user's.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class Kernel(Part):
     sparse: bool = False
     constant_diagonal: bool = False
     certain: bool = True
+    reads_rows: bool = False
     binding = ATOM
 
     def __init_subclass__(cls, **options: Any):
@@ -165,13 +169,13 @@ class Kernel(Part):
     @single_threaded_blas()
     def block(self, X: Any, Z: Any = None) -> NDArray:
         """The block k(x_i, z_j); Z is X if None."""
-        A = self.prepare(X)
-        return self.between(A) if Z is None else self.between(A, self.prepare(Z))
+        A = self.prepare(in_memory_of_numpy(X))
+        return self.between(A) if Z is None else self.between(A, self.prepare(in_memory_of_numpy(Z)))
 
     @single_threaded_blas()
     def diagonal(self, X: Any) -> NDArray:
         """k(x_i, x_i) for every item."""
-        return self.diagonals(self.prepare(X))
+        return self.diagonals(self.prepare(in_memory_of_numpy(X)))
 
     def __call__(self, X: Any, Z: Any = None) -> NDArray:
         return self.block(X, Z)

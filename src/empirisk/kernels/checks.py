@@ -14,6 +14,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.callables import Callable
 from empirisk.kernels.items import as_matrix, size
 from empirisk.linalg.threads import interruptible_call
+from empirisk.protocols import learns_with_machine
 from empirisk.settings import require
 
 TESTED = 300  # rows whose eigenvalues take a few milliseconds
@@ -154,3 +155,16 @@ gives a' K a < 0. [ER013]
     report = _report(as_matrix(K, False, name))
     if not report:
         raise NotAKernel(f"{name} is {report.verdict}")
+
+
+def runs_on_devices(kernel: Kernel, rows: Any) -> bool:
+    """Whether a kernel needs nothing of such rows but its expression, which devices evaluate.
+
+    >>> runs_on_devices(er.kernels.Gaussian("median"), np.eye(3))
+    True
+    """
+    if learns_with_machine(kernel) or kernel.reads_rows or not kernel.certain:
+        return False
+    few = np.asarray(rows[:2])
+    probe = clone(kernel).fit(few)
+    return probe.expression(probe.prepare(few)) is not None

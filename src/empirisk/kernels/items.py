@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError, MissingValues
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.settings import holding
-from empirisk.validation import readable
+from empirisk.validation import in_memory_of_numpy, readable
 
 
 def is_frame(X: Any) -> bool:
@@ -22,8 +23,8 @@ def is_frame(X: Any) -> bool:
 
 
 def is_table(X: Any) -> bool:
-    """Whether X is an array, a sparse matrix or a data frame."""
-    return isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X)
+    """Whether X is an array, in memory or on a device, a sparse matrix or a data frame."""
+    return isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X) or lie_on_device(X)
 
 
 def table_of(X: Any) -> Any:
@@ -108,6 +109,16 @@ class Parts:
     def __iter__(self):
         return iter(self.groups)
 
+    @property
+    def accelerator(self) -> Any:
+        """The device on which a group lies; None where all are in memory."""
+        return next((group.accelerator for group in self.groups if lie_on_device(group)), None)
+
+
+def in_memory(items: Any) -> Any:
+    """Prepared items, copied to memory where they are rows on a device."""
+    return Parts(*map(in_memory, items)) if isinstance(items, Parts) else in_memory_of_numpy(items)
+
 
 class Chosen:
     """Some of the prepared items, copied only as far as they are asked for."""
@@ -175,7 +186,12 @@ def validated() -> AbstractContextManager[Any]:
 
 
 def as_matrix(X: Any, allow_sparse: bool = True, name: str = "X") -> Any:
-    """X as a finite 2-d array or CSR matrix: float32 is kept, all else becomes float64; no needless copy."""
+    """X as a finite 2-d array or CSR matrix: float32 is kept, all else becomes float64; no needless copy.
+
+    Rows on a device, which are checked there, stay as they are.
+    """
+    if lie_on_device(X):
+        return X
     if sparse.issparse(X):
         if not allow_sparse:
             raise EmpiriskError(f"{name} is sparse, and this kernel needs a dense array; give {name}.toarray().")

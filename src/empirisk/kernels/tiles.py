@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import parallel_map
@@ -104,6 +105,8 @@ def dense(A: Any) -> NDArray:
 
 def squared_norms(A: Any) -> NDArray:
     """|a_i|^2 of every row, in float64."""
+    if lie_on_device(A):
+        return A.squared_norms()
     if sparse.issparse(A):
         values = A.data.astype(np.float64)
         return np.bincount(np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), values * values, minlength=A.shape[0])

@@ -25,6 +25,7 @@ from empirisk.linalg.blocks import slices
 from empirisk.linalg.threads import parallel_map
 from empirisk.linalg.tiled import mirror
 from empirisk.parts import is_number
+from empirisk.validation import in_memory_of_numpy
 
 MOST_TERMS = 5000  # groups of columns at most: a list of more is of no use
 SAMPLE = 1000  # rows: half a million distances give the median to a per cent
@@ -110,7 +111,7 @@ class Polynomial(InnerProduct):
 def _distinct(items: Any) -> NDArray[np.intp]:
     """The rows that differ, in an order of their own: how often and where a row stands must not matter."""
     direction = np.random.default_rng(0).normal(size=items.shape[1])
-    keys = items @ direction if sparse.issparse(items) else np.einsum("ij,j->i", items, direction)
+    keys = np.einsum("ij,j->i", items, direction) if isinstance(items, np.ndarray) else items @ direction
     return np.unique(keys, return_index=True)[1]
 
 
@@ -161,6 +162,7 @@ class Stationary(Kernel):
         rows = size(items)
         if rows > SAMPLE:
             items = items[np.sort(np.random.default_rng(0).choice(rows, SAMPLE, replace=False))]
+        items = in_memory_of_numpy(items)
         distances = self.distances(items)[np.triu_indices(size(items), 1)]
         if not np.any(distances > 0):
             return 1.0  # all items are equal, and so is every width

@@ -70,6 +70,7 @@ class Times(Changed):
     """
 
     function: Callable[[Any], Any]
+    reads_rows: ClassVar[bool] = True
 
     def prepare(self, X):
         self.check()
@@ -330,6 +331,8 @@ class Centred(Changed):
         mean_=state.optional(state.number()),
         weights_=state.optional(state.array("f8", "kept", low=0)),
     )
+
+    reads_rows: ClassVar[bool] = True
 
     @state.renewing
     def fit(self, X, y=None):

@@ -23,12 +23,17 @@ PACKAGES, IN_MEMORY = ("jax", "jaxlib", "torch", "cupy"), 1
 WORTH_SENDING = 1e9
 
 
-def accelerator(work: float) -> Accelerator | None:
-    """The device that takes so much work under the settings in force; None for the processor.
+def accelerator(work: float, *rows: Any) -> Accelerator | None:
+    """The device on which some of the rows lie, or that takes so much work under the settings in force.
+
+    None for the processor.
 
     >>> accelerator(1e3) is None  # "auto" keeps what is small
     True
     """
+    for each in rows:
+        if lie_on_device(each):
+            return each.accelerator
     wanted = settings().device
     if wanted.partition(":")[0] == "cpu" or (wanted == "auto" and (work < WORTH_SENDING or not _may_see_one())):
         return None
@@ -36,17 +41,28 @@ def accelerator(work: float) -> Accelerator | None:
 
 
 def rows_on_device(X: Any) -> Any:
-    """The design of dense rows that lie on a device already, as an array of JAX, torch or CuPy; None for all others.
+    """Dense rows that lie on a device already, as an array of JAX, torch or CuPy; None for all others.
 
     >>> rows_on_device(np.eye(2)) is None
     True
     """
+    if lie_on_device(X):
+        return X
     if type(X).__module__.partition(".")[0] not in PACKAGES or getattr(X, "ndim", 0) != 2:
         return None
     in_memory = X.__dlpack_device__()[0] == IN_MEMORY
     if in_memory and not settings().device.startswith("jax:"):
         return None
     return _devices("X on a device").adopted(X)
+
+
+def lie_on_device(rows: Any) -> bool:
+    """Whether rows are some that `rows_on_device` has given, or prepared items of such.
+
+    >>> lie_on_device(np.eye(2))
+    False
+    """
+    return getattr(rows, "accelerator", None) is not None
 
 
 def _devices(what: str) -> Any:

@@ -55,6 +55,8 @@ class Design:
     implicit: ClassVar[bool] = False
     #: Whether all rows are in memory; else they are seen in passes alone.
     in_memory: ClassVar[bool] = True
+    #: Whether the rows lie on a device, so that what asks for single numbers of them would copy them to memory.
+    held: bool = False
     #: What is subtracted from every row; None for nothing.
     shift: Array | None = None
     #: Problems that share it: what is made once and used by many may take more memory.
@@ -262,6 +264,11 @@ class DenseDesign(Design):
     def dtype(self) -> np.dtype:
         """The precision of the rows as they came."""
         return self.X.dtype
+
+    @property
+    def table(self) -> Any:
+        """The rows where they lie: as X, or on a device."""
+        return self.X
 
     def _block(self, rows: slice, scale: Array | None = None) -> Array:
         """Rows of A in float64, each multiplied by its scale; a copy if anything is changed."""

@@ -19,8 +19,9 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import validated
 from empirisk.lazy import lazy
 from empirisk.linalg.design import Design
+from empirisk.linalg.foreign import in_its_kind
 from empirisk.machines.base import Machine
-from empirisk.maps.implicit import GramDesign, in_double
+from empirisk.maps.implicit import gram_design, in_double
 from empirisk.problem import Array, Point, Problem
 from empirisk.stop import Deadline
 
@@ -139,18 +140,21 @@ class OneClassSVM(OutlierMixin, Machine):
         found = super()._coefficients(problems, points, supported)
         found["offset_"] = -float(found.pop("intercept_")[0]) - _slack(problems[0], points[0])
         if self._kernel() is None:
-            found["coef_"] = np.asarray(found["dual_coef_"] @ found["support_vectors_"], dtype=np.float64)
+            found["coef_"] = np.asarray((found["support_vectors_"].T @ found["dual_coef_"].T).T, dtype=np.float64)
         return found
 
+    @in_its_kind
     def score_samples(self, X: ArrayLike) -> Array:
         """<w, phi(x)> of each row: the larger, the more like the training data."""
         check_is_fitted(self)
         return self._products(X)[:, 0]
 
+    @in_its_kind
     def decision_function(self, X: ArrayLike) -> Array:
         """<w, phi(x)> - rho: positive inside, negative for outliers."""
         return self.score_samples(X) - self.offset_
 
+    @in_its_kind
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """+1 for rows like the training data, -1 for outliers."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
@@ -162,7 +166,8 @@ def _behind_a_kernel(design: Any) -> Design:
         return design
     kernel = kernels.Linear()
     with validated():
-        return GramDesign(kernel, in_double(kernel.prepare(design.X)), design.X)
+        rows = design.table if design.held else design.X
+        return gram_design(kernel, in_double(kernel.prepare(rows)), rows)
 
 
 def _slack(problem: Problem, point: Point) -> float:

@@ -51,7 +51,7 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     (array([3., 6.]), array([9.]))
     """
     count, rest = size(centres), size(others)
-    device = accelerator(count * (rest + count * among))
+    device = accelerator(count * (rest + count * among), centres, others)
     if device is not None and count and rest and not among:
         found = device.kernel_sums(kernel, centres[:], coefficients, others[:])
         if found is not None:
@@ -352,7 +352,7 @@ def some_rows(rows: int, count: int) -> NDArray[np.intp]:
 
 def gram_design(kernel: Kernel, items: Any, source: Any) -> GramDesign:
     """The design of samples behind a kernel: on the device in force, if there is one and the kernel can run there."""
-    device = accelerator(float(size(items)) ** 2)
+    device = accelerator(float(size(items)) ** 2, items)
     if device is None:
         return GramDesign(kernel, items, source)
     found = device.gram_design(kernel, items, source)

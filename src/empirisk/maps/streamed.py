@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,20 +19,22 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel, require_whole
+from empirisk.kernels.checks import runs_on_devices
 from empirisk.kernels.expression import Expression
-from empirisk.kernels.items import size, validated
+from empirisk.kernels.items import in_memory, size, validated
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
-from empirisk.linalg.accelerator import accelerator
+from empirisk.linalg.accelerator import accelerator, lie_on_device, rows_on_device
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array, DenseDesign, Design, design_of
+from empirisk.linalg.foreign import in_its_kind
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import interruptible_call, parallel_map, single_threaded_blas
 from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.protocols import learns_with_machine
 from empirisk.settings import require, settings
 from empirisk.stop import Stopped, check_stop, stopping
-from empirisk.validation import available_if, validate_data
+from empirisk.validation import available_if, count_columns, in_memory_of_numpy, validate_data
 
 if TYPE_CHECKING:
     from empirisk.fits.fit import Fit, SolverRun
@@ -64,6 +66,7 @@ class StreamedMap(FloatMap):
     _state = state.State(kernel_=state.part(Kernel, columns="columns"), error_=state.number(finite=False))
 
     kernel: Any
+    on_devices: ClassVar[bool] = True
     kernel_: Kernel
     projection_: Array | None
     n_features_in_: int
@@ -88,10 +91,16 @@ class StreamedMap(FloatMap):
     def _items(self, X: Any, reset: bool = False) -> tuple[Any, Any]:
         """X, checked if it holds vectors, and ready for the kernel, which with ``reset`` is fitted to it first."""
         vectors = self.kernel_.takes == "vectors"
-        rows = X
-        if vectors:
+        held = rows_on_device(X) if vectors else None
+        if held is not None and runs_on_devices(self.kernel_, held):
+            count_columns(self, held, reset=reset)
+            X = rows = held
+        elif vectors:
             formats = FORMATS if self.kernel_.sparse else False
+            X = in_memory_of_numpy(X)
             rows = validate_data(self, X, accept_sparse=formats, dtype=FLOATS, reset=reset)
+        else:
+            rows = X
         with validated() if vectors else nullcontext():
             if reset:
                 self.kernel_.fit(X)  # names of columns stand in X alone
@@ -103,7 +112,7 @@ class StreamedMap(FloatMap):
         count = min(rows, SAMPLE, int(np.sqrt(settings().memory / 64)))
         if self.projection_ is not None:
             count = min(count, max(int(MEASURED / self.width**2), 16))
-        chosen = items[np.sort(random.choice(rows, count, replace=False))]
+        chosen = in_memory(items[np.sort(random.choice(rows, count, replace=False))])
         exact = np.asarray(self.kernel_.between(chosen), dtype=np.float64)
         device = None if self.projection_ is None else accelerator(float(count) * self.width**2)
         design = None if device is None else device.streamed_design(self, chosen)
@@ -118,11 +127,14 @@ class StreamedMap(FloatMap):
         """phi(x) from the raw features."""
         return raw if self.projection_ is None else project(raw, self.projection_.astype(raw.dtype, copy=False))
 
+    @in_its_kind
     @single_threaded_blas()
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """phi(x) of each row."""
         check_is_fitted(self)
         (_, items), basis = self._items(X), self.basis()
+        if lie_on_device(items):
+            return cast(NDArray, self._design(items).X)
         out: NDArray | None = None
         for rows in row_blocks(size(items), self.width):
             check_stop()
@@ -145,14 +157,15 @@ class StreamedMap(FloatMap):
 
     def _design(self, items: Any, late: Late = None) -> StreamedDesign:
         """What stands for phi(X): on the device in force, if there is one and the map can run there."""
-        device = accelerator(float(size(items)) * self.width)
+        device = accelerator(float(size(items)) * self.width, items)
         found = None if device is None else device.streamed_design(self, items)
         return StreamedDesign(self, items, late=late) if found is None else found
 
     def mapped(self, X: Any, late: Late = None) -> NDArray | StreamedDesign:
         """phi(X); or what stands for it, where it is too large to be kept, or it is too late to make it."""
         wide = 8 * _num_samples(X) * self.width > settings().memory // 4
-        if wide or accelerator(float(_num_samples(X)) * self.width) is not None:
+        held = rows_on_device(X)
+        if wide or accelerator(float(_num_samples(X)) * self.width, held) is not None:
             design = self._design(self._items(X)[1], late)
             if wide or design.streams:
                 return design
@@ -427,7 +440,8 @@ class Nystrom(StreamedMap):
         if self.landmarks == "kmeans":
             return _centres(self.kernel_, X if self.kernel_.takes == "vectors" else items, rank, random)
         chances = None if self.landmarks == "uniform" else leverage(self.kernel_, items, rank, random)
-        return _safe_indexing(X, np.sort(random.choice(size(items), rank, replace=False, p=chances)))
+        chosen = np.sort(random.choice(size(items), rank, replace=False, p=chances))
+        return in_memory_of_numpy(_safe_indexing(X, chosen))
 
     def basis(self) -> Any:
         """The landmarks, ready for the kernel."""
@@ -452,7 +466,9 @@ def _centres(kernel: Kernel, X: Any, rank: int, random: np.random.Generator) -> 
     from sklearn.cluster import KMeans  # importing it takes a while, and few need it
 
     means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31)))
-    return interruptible_call(lambda: means.fit(X[sample]), len(sample)).cluster_centers_.astype(X.dtype, copy=False)
+    return interruptible_call(lambda: means.fit(in_memory_of_numpy(X[sample])), len(sample)).cluster_centers_.astype(
+        X.dtype, copy=False
+    )
 
 
 def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator) -> NDArray:
@@ -467,7 +483,7 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
     chances = np.full(rows, 1.0 / rows)
     for _ in range(ROUNDS):
         chosen = np.sort(random.choice(rows, rank, replace=False, p=chances))
-        subset, shares = items[chosen], rank * chances[chosen]
+        subset, shares = in_memory(items[chosen]), rank * chances[chosen]
         core = np.array(kernel.between(subset), dtype=np.float64, order="C")
         scaled = core / np.sqrt(np.outer(shares, shares))
         values = interruptible_call(partial(np.linalg.eigvalsh, scaled), rank)
@@ -479,10 +495,14 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
         tiled.factor(core)
         invert_triangle(core)
         weight = np.tril(core).T
+        device = accelerator(0.0, items) if lie_on_device(items) else None
         scores = norms.copy()
         for part in slices(rows, max(64, BLOCK_ENTRIES // rank)):
             check_stop()
-            scores[part] -= np.sum((kernel.between(items[part], subset) @ weight) ** 2, axis=1)
+            if device is not None:
+                scores[part] -= device.squares_of_sums(kernel, subset, weight, items[part])
+            else:
+                scores[part] -= np.sum((kernel.between(items[part], subset) @ weight) ** 2, axis=1)
         scores = np.clip(scores / ridge, 0.0, 1.0)
         total = float(scores.sum())
         chances = (1 - UNIFORM) * scores / total + UNIFORM / rows if total > 0 else chances

@@ -38,7 +38,7 @@ from empirisk.projections.probabilistic import ProbabilisticPCA
 from empirisk.scale.fitting import weighted_rows
 from empirisk.settings import require, settings
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
-from empirisk.validation import check_array
+from empirisk.validation import check_array, in_memory_of_numpy
 
 if TYPE_CHECKING:
     from empirisk.nets.network import Network
@@ -184,7 +184,8 @@ class PCA(
             rows, count = np.empty(0, np.intp), design.shape[0]
         freedom = self._freedom(weights, count)
         wanted = self._wanted(min(design.shape))
-        table = getattr(design, "X", None) if self.n_components is None and not design.implicit else None
+        in_memory = not (design.implicit or design.held)
+        table = getattr(design, "X", None) if self.n_components is None and in_memory else None
         if table is not None:
             # Rows that repeat span no more directions: weight 2 is the row twice here too.
             wanted = min(int(wanted), max(1, len(distinct_rows(table, weights)[0]) - bool(self.center)))
@@ -389,8 +390,9 @@ class PCA(
         kernel = self._fitted_kernel
         if kernel.takes != "vectors":
             raise Unsuitable(f"{kernel!r} has items that are no vectors, of which no mean can be taken: no pre-images.")
-        X = np.asarray(_dense(self.support_vectors_), dtype=np.float64)
-        items = kernel.prepare(self.support_vectors_)
+        kept = in_memory_of_numpy(self.support_vectors_)
+        X = np.asarray(_dense(kept), dtype=np.float64)
+        items = kernel.prepare(kept)
         # p = m + sum_k z_k u_k in the coordinates of the rows.
         points = scores @ self.dual_coef_ + self.mean_coef_
         crossed = kernel_sums(kernel, items, points.T, items[:0], among=True)[0].T
@@ -512,7 +514,7 @@ class RowProducts:
         rows = self.design.shape[0]
         require(16 * rows**2, f"A Gram matrix of {rows} x {rows}", "give a small n_components")
         root = np.sqrt(self.weights)
-        X = getattr(self.design, "X", None)
+        X = None if self.design.held else getattr(self.design, "X", None)
         if X is None or sparse.issparse(X):
             return self.design.outer() * np.multiply.outer(root, root)
         A = (X - self.design.shift) * root[:, None]
@@ -586,7 +588,7 @@ def principal(
     shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
     # Of sparse rows only products are known; those of dense ones are subtracted first.
     rounding = (ROUNDING**2 if isinstance(design, DenseDesign) else ROUNDING) * float(weights.sum()) * shift
-    if isinstance(design, DenseDesign) and rows * columns * min(rows, columns) <= SMALL:
+    if isinstance(design, DenseDesign) and not design.held and rows * columns * min(rows, columns) <= SMALL:
         total = _variance(float(weights @ design.squared_rows()), rounding)
         A = (design.X - design.shift) * np.sqrt(weights)[:, None]
         _, values, vectors = np.linalg.svd(A, full_matrices=False)

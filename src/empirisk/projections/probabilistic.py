@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk.contract.outputs import in_single_precision
 from empirisk.errors import OutOfRange, Unsuitable
+from empirisk.linalg.accelerator import lie_on_device
+from empirisk.linalg.foreign import in_its_kind
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.validation import available_if
 
@@ -59,6 +61,7 @@ class ProbabilisticPCA:
         return np.asarray(np.linalg.pinv(self.get_covariance(), hermitian=True), dtype=np.float64)
 
     @available_if(_has_density)
+    @in_its_kind
     @single_threaded_blas()
     @in_single_precision
     def score_samples(self, X: ArrayLike) -> Array:
@@ -69,17 +72,23 @@ class ProbabilisticPCA:
         """
         self._require_explicit("score_samples")
         phi = self._mapped(X)  # type: ignore[attr-defined]
-        rows = np.asarray(phi.toarray() if sparse.issparse(phi) else phi, dtype=np.float64) - self.mean_
         covariance = self.get_covariance()
         if not np.isfinite(covariance).all():
             raise OutOfRange("the components are too large for a density; fit again.")
         values, vectors = np.linalg.eigh(covariance)
         if not values[-1] > 0:
             raise Unsuitable("the rows do not vary, so they have no density; give rows that differ.")
-        some, squares = values > np.finfo(float).eps * len(values) * values[-1], (rows @ vectors) ** 2
-        distances = np.sum(squares[:, some] / values[some], axis=1)
+        some = values > np.finfo(float).eps * len(values) * values[-1]
+        distances = self._squares_along(phi, vectors[:, some] / np.sqrt(values[some]))
         found = -0.5 * (distances + some.sum() * np.log(2 * np.pi) + np.log(values[some]).sum())
-        return np.where(squares[:, ~some].sum(axis=1) > OFF * values[-1], -np.inf, found)
+        return np.where(self._squares_along(phi, vectors[:, ~some]) > OFF * values[-1], -np.inf, found)
+
+    def _squares_along(self, phi: Any, directions: Array) -> Array:
+        """The squared lengths of rows less their mean along some directions."""
+        if lie_on_device(phi):
+            return phi.squares_after(self.mean_, directions)
+        rows = np.asarray(phi.toarray() if sparse.issparse(phi) else phi, dtype=np.float64) - self.mean_
+        return np.sum((rows @ directions) ** 2, axis=1)
 
     @available_if(_has_density)
     def score(self, X: ArrayLike, y: Any = None) -> float:

@@ -7,10 +7,12 @@ from functools import cache
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from empirisk.errors import EmpiriskError, MissingValues
-from empirisk.scale import device_design, device_features, device_mixtures, device_nearest
+from empirisk.errors import EmpiriskError
+from empirisk.linalg.design import Design, make_design
+from empirisk.scale import device_clusters, device_design, device_features, device_mixtures, device_nearest
+from empirisk.scale.device_dense import DeviceDense
+from empirisk.scale.device_rows import HeldRows, lent
 from empirisk.scale.devices import Device, default_platform, find
 
 
@@ -19,10 +21,15 @@ class Accelerator(Device):
 
     dense_design = device_design.dense_design
     gram_design = device_design.gram_design
+    kernel_block = device_design.kernel_block
     kernel_sums = device_design.kernel_sums
     streamed_design = device_features.streamed_design
+    squares_of_sums = device_features.squares_of_sums
     inverse_root = device_features.inverse_root
     assignment = device_nearest.assignment
+    clustered_rows = device_clusters.clustered_rows
+    distances = device_clusters.distances
+    neighbours = device_nearest.neighbours
     nearest_lists = device_nearest.nearest_lists
     expectation = device_mixtures.expectation
 
@@ -36,14 +43,15 @@ def chosen(wanted: str) -> Accelerator | None:
     return None
 
 
-def adopted(X: Any) -> Any:
-    """The design of dense rows that lie on a device, where they are: arrays of other packages come by DLPack."""
-    rows = X if isinstance(X, jax.Array) else jax.dlpack.from_dlpack(X)
-    device = _device(next(iter(rows.devices())))
-    with device.computing():
-        if not bool(jnp.isfinite(rows).all()):
-            raise MissingValues("X contains NaN or infinity; replace those entries or drop the rows.")
-        return device_design.DeviceDense(device, rows)
+@make_design.register(HeldRows)
+def _design(rows: HeldRows) -> Design:
+    return DeviceDense(rows.accelerator, rows.held)
+
+
+def adopted(X: Any) -> HeldRows:
+    """Dense rows that lie on a device, where they are: arrays of other packages come by DLPack."""
+    rows = lent(X)
+    return HeldRows.checked(_device(next(iter(rows.devices()))), rows)
 
 
 @cache

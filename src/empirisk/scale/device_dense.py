@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from empirisk.lazy import lazy
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array, DenseDesign, Design, Shifted
+from empirisk.scale.device_rows import HeldRows
 from empirisk.scale.devices import Device, as_numpy, compiled
 from empirisk.stop import check_stop
 
@@ -50,6 +51,15 @@ class DeviceMatrix(Design):
             weights = np.ones(self.shape[0]) if weights is None else weights
             return as_numpy(_squared_columns(self.held, self._put(weights)))
 
+    def squared_rows(self):
+        with self.device.computing():
+            return as_numpy(_squared_rows(self.held))
+
+    def outer(self, weights=None):
+        with self.device.computing():
+            weights = np.ones(self.shape[0]) if weights is None else weights
+            return as_numpy(_outer(self.held, self._put(weights)))
+
     def rows(self, chosen):
         with self.device.computing():
             return DeviceMatrix(self.device, self.held[chosen])
@@ -69,6 +79,17 @@ def _tdot(held: jax.Array, u: jax.Array) -> jax.Array:
 def _gram(held: jax.Array, weights: jax.Array) -> jax.Array:
     scaled = held * jnp.sqrt(weights)[:, None]
     return scaled.T @ scaled
+
+
+@compiled
+def _outer(held: jax.Array, weights: jax.Array) -> jax.Array:
+    scaled = held * jnp.sqrt(weights)[:, None]
+    return scaled @ scaled.T
+
+
+@compiled
+def _squared_rows(held: jax.Array) -> jax.Array:
+    return (held * held).sum(axis=1)
 
 
 @compiled
@@ -99,7 +120,7 @@ class DeviceDense(DenseDesign):
 
     def __init__(self, device: Device, X: Any, shift: Array | None = None, matrix: DeviceMatrix | None = None):
         self.device, self.remark, self.shape, self.shift = device, device.remark, X.shape, shift
-        self._given, self._row_bytes = X, X.shape[1] * 8
+        self._given, self._row_bytes, self.held = X, X.shape[1] * 8, isinstance(X, jax.Array)
         if matrix is not None:
             self.matrix = matrix
 
@@ -111,6 +132,10 @@ class DeviceDense(DenseDesign):
     @property
     def dtype(self):
         return np.dtype(self._given.dtype)
+
+    @property
+    def table(self):
+        return HeldRows(self.device, self._given) if self.held else self.X
 
     @lazy
     def matrix(self) -> DeviceMatrix:
@@ -150,12 +175,20 @@ class DeviceDense(DenseDesign):
     def rough_lengths(self):
         return self.lengths if self.shift is None else Shifted(self.matrix, self.shift).rough_lengths
 
+    def squared_rows(self):
+        return self._shifted_matrix.squared_rows()
+
+    def outer(self, weights=None):
+        return self._shifted_matrix.outer(weights)
+
     def shifted(self, shift):
         return DeviceDense(self.device, self._given, shift, self.matrix)
 
     def rows(self, chosen):
         part = self.matrix.rows(chosen)
-        return DeviceDense(self.device, part.held, self.shift, part)
+        with self.device.computing():
+            given = self._given[chosen] if self.held else part.held
+        return DeviceDense(self.device, given, self.shift, part)
 
     def centred(self):
         with self.device.computing():

@@ -142,6 +142,14 @@ def gram_design(device: Device, kernel: Kernel, items: Any, source: Any) -> Devi
     return None if kernel.expression(items[:1]) is None else DeviceGram(device, kernel, items, source)
 
 
+def kernel_block(device: Device, kernel: Kernel, others: Any, centres: Any) -> Array:
+    """k(x_i, z_j) on a device, in float64, of a kernel that has an expression."""
+    left, right = kernel.expression(others), kernel.expression(centres)
+    assert left is not None
+    assert right is not None
+    return items_on(device, left, np.float64).block(items_on(device, right, np.float64))
+
+
 def kernel_sums(device: Device, kernel: Kernel, centres: Any, coefficients: Array, others: Any) -> Array | None:
     """K(others, centres) c on a device, in float64; None where the kernel has no expression."""
     left, right = kernel.expression(others), kernel.expression(centres)

@@ -19,6 +19,7 @@ from empirisk.maps.implicit import some_rows
 from empirisk.maps.streamed import StreamedDesign, StreamedMap
 from empirisk.scale.device_kernels import DeviceItems, Items, items_on
 from empirisk.scale.devices import Device, as_numpy, compiled
+from empirisk.settings import require
 from empirisk.stop import check_stop
 
 #: Rows of features that are added to a normal matrix at a time.
@@ -56,6 +57,15 @@ class DeviceFeatures(StreamedDesign):
     def rough(self) -> DeviceFeatures:
         """The same features in float32, for steps that need few digits."""
         return DeviceFeatures(self.device, self._features, self._items, self.shift, np.float32)
+
+    @property
+    def X(self):
+        rows, columns = self.shape
+        require(8 * rows * columns, f"The features of {rows} rows", "use a smaller rank, or solver='auto'")
+        parts = slices(rows, ROWS)
+        found = [self._features_of(np.arange(part.start, part.stop))[: part.stop - part.start] for part in parts]
+        with self.device.computing():
+            return as_numpy(jnp.concatenate(found))
 
     def _inward(self, w):
         if self._inside is None:
@@ -189,6 +199,17 @@ def streamed_design(device: Device, features: StreamedMap, items: Any) -> Device
     """phi(X) of a map on a device; None where the map has no expressions there."""
     known = all(side is not None for side in features.expressions(items[:1]))
     return DeviceFeatures(device, features, items) if known else None
+
+
+def squares_of_sums(device: Device, kernel: Kernel, centres: Any, coefficients: Array, others: Any) -> Array:
+    """The sums of squares of the rows of K(others, centres) c."""
+    left, right = kernel.expression(others), kernel.expression(centres)
+    assert left is not None  # whoever asks knows that the kernel runs here
+    assert right is not None
+    items, basis = items_on(device, left, np.float64), DeviceItems.of(device, right, np.float64)
+    with device.computing():
+        mapped = items.mapped(basis, basis.padded(device.put(coefficients)))
+        return as_numpy((mapped**2).sum(axis=1))[: items.count]
 
 
 def inverse_root(device: Device, kernel: Kernel, landmarks: Any) -> Array | None:

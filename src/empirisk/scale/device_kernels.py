@@ -13,6 +13,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from empirisk.kernels.expression import Expression, evaluate
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array
 from empirisk.scale.devices import Device, as_numpy, compiled
@@ -57,6 +58,8 @@ class DeviceItems:
         room = _room(count)
 
         def put(rows: Any) -> jax.Array:
+            if lie_on_device(rows):
+                return rows.padded(room, dtype)
             padded = np.zeros((room, *np.shape(rows)[1:]), dtype)
             padded[:count] = rows
             return device.put(padded, dtype)

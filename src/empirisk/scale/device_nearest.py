@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.linalg.blocks import slices
 from empirisk.scale.devices import Device, compiled
 from empirisk.stop import check_stop
@@ -32,14 +33,16 @@ class Assignment:
     ----------
     device : Device
         Where they are.
-    points, norms : arrays
+    points, norms : arrays, in memory or there
         The rows with a column of ones, and their squared norms, in float32.
     """
 
-    def __init__(self, device: Device, points: NDArray, norms: NDArray):
+    def __init__(self, device: Device, points: Any, norms: Any):
         self._device, self._points, self._norms = device, points, norms
         self._held: tuple[jax.Array, jax.Array] | None = None
-        if HELD_SHARE * points.nbytes <= device.memory:
+        if isinstance(points, jax.Array):
+            self._held = points, norms
+        elif HELD_SHARE * points.nbytes <= device.memory:
             self._held = device.put(points, np.float32), device.put(norms, np.float32)
 
     def nearest(self, table: NDArray, slack: NDArray, rounding: float) -> NDArray[np.int32]:
@@ -127,19 +130,25 @@ def _lists_among(
     known = np.concatenate([known, np.zeros((spare, known.shape[1]), known.dtype)])
     norms = np.append(norms, np.full(spare, np.inf, norms.dtype))
     values, places = np.empty((len(queries), count), np.float32), np.empty((len(queries), count), np.intp)
-    groups = max(1, min(len(known) // GROUP, _entries(device) // (GROUP * QUERIES)))
     with device.computing():
         rows = device.put(known.reshape(-1, GROUP, known.shape[1]), np.float32)
         levels = device.put(norms.reshape(-1, GROUP), np.float32)
         for some in slices(len(queries), QUERIES):
-            check_stop()
             padded = np.zeros((QUERIES, queries.shape[1]), np.float32)
             padded[: some.stop - some.start] = queries[some]
-            asked = device.put(padded, np.float32)
-            minima = [_minima(asked, rows, levels, start, groups) for start in range(0, len(rows), groups)]
-            found = _lists(asked, rows, levels, jnp.concatenate(minima, axis=1)[:, : len(rows)], count)
+            found = _lists_of(device, device.put(padded, np.float32), rows, levels, count)
             values[some], places[some] = (np.asarray(each)[: some.stop - some.start] for each in found)
     return values, places
+
+
+def _lists_of(
+    device: Device, asked: jax.Array, rows: jax.Array, levels: jax.Array, count: int
+) -> tuple[jax.Array, jax.Array]:
+    """The lists of some queries, on the device: first the nearest row of every group, then those of few groups."""
+    check_stop()
+    groups = max(1, min(len(rows), _entries(device) // (GROUP * len(asked))))
+    minima = [_minima(asked, rows, levels, start, groups) for start in range(0, len(rows), groups)]
+    return _lists(asked, rows, levels, jnp.concatenate(minima, axis=1)[:, : len(rows)], count)
 
 
 @partial(compiled, static_argnames="groups")
@@ -165,3 +174,111 @@ def _lists(
         return -smallest, numbers.ravel()[places]
 
     return lax.map(lambda pair: one(*pair), (queries, near), batch_size=64)
+
+
+class Neighbours:
+    """Known rows on a device, among which the nearest of each query are found there; lists of them come to memory.
+
+    Parameters
+    ----------
+    device : Device
+        Where they are.
+    known : array, in memory or there
+        The rows.
+    """
+
+    def __init__(self, device: Device, known: Any):
+        self._device = device
+        with device.computing():
+            self._known = known.held if lie_on_device(known) else device.put(known)
+            #: A power of two, in units of which squares are found, so that none overflows.
+            self.unit = float(np.ldexp(1.0, int(np.clip(np.frexp(float(jnp.abs(self._known).max()))[1], -1000, 1000))))
+            self._centre = _mean(self._known, self.unit)
+
+    def find(self, X: Any, count: int, extra: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Squared distances in units and numbers of the nearest rows of each row of X, beyond doubt of rounding.
+
+        ``extra`` candidates more than are asked for are found in float32, and judged by their differences in float64.
+        """
+        count = min(count, len(self._known))
+        wanted = min(count + extra, len(self._known))
+        with self._device.computing():
+            queries = X.held if lie_on_device(X) else self._device.put(X)
+            squares, places, sure = self._lists(queries, wanted, count, np.float32)
+            doubtful = np.flatnonzero(~sure)
+            if len(doubtful):
+                squares[doubtful], places[doubtful], sure = self._lists(queries[doubtful], wanted, count, np.float64)
+                doubtful = doubtful[~sure]
+            for row in doubtful:  # one far row takes all digits from the products of the others
+                check_stop()
+                every = np.asarray(_squares_to_all(self._known, queries[row], self.unit))
+                nearest = np.lexsort((np.arange(len(every)), every))[:count]
+                squares[row, :count], places[row, :count] = every[nearest], nearest
+        return squares[:, :count], places[:, :count]
+
+    def _lists(
+        self, queries: jax.Array, wanted: int, count: int, dtype: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.bool_]]:
+        """Lists from products in a precision, in the order of their differences, and which of them are beyond doubt."""
+        rows, levels, largest = _grouped(self._known, self._centre, self.unit, -len(self._known) % GROUP, dtype)
+        rounding = 2 * (rows.shape[2] + 4) * float(np.finfo(dtype).eps)
+        squares, places = np.empty((len(queries), wanted)), np.empty((len(queries), wanted), np.intp)
+        sure = np.empty(len(queries), bool)
+        for some in slices(len(queries), QUERIES):
+            asked = jnp.pad(queries[some], ((0, QUERIES - (some.stop - some.start)), (0, 0)))
+            around, own = _around(asked, self._centre, self.unit, dtype)
+            values, candidates = _lists_of(self._device, around, rows, levels, wanted)
+            found, order = _by_differences(asked, self._known, candidates, self.unit)
+            bound = values[:, -1] + own - rounding * (own + largest)
+            parts = found, order, (found[:, count - 1] <= bound) | (wanted == len(self._known))
+            squares[some], places[some], sure[some] = (np.asarray(each)[: some.stop - some.start] for each in parts)
+        return squares, places, sure
+
+
+def neighbours(device: Device, known: Any) -> Neighbours:
+    """A search among rows on a device."""
+    return Neighbours(device, known)
+
+
+@compiled
+def _mean(X: jax.Array, unit: Any) -> jax.Array:
+    return (X.astype(jnp.float64) / unit).mean(axis=0)
+
+
+def _centred(X: jax.Array, centre: jax.Array, unit: Any, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    """Rows around a centre, in units and in a precision, and their squared norms."""
+    part = (X.astype(jnp.float64) / unit - centre).astype(dtype)
+    return part, (part * part).sum(axis=1)
+
+
+_around = partial(compiled, static_argnames="dtype")(_centred)
+
+
+@partial(compiled, static_argnames=("spare", "dtype"))
+def _grouped(
+    X: jax.Array, centre: jax.Array, unit: Any, spare: int, dtype: Any
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Known rows and their norms in groups, the last filled up by rows infinitely far; and the largest norm."""
+    rows, norms = _centred(X, centre, unit, dtype)
+    filled, levels = jnp.pad(rows, ((0, spare), (0, 0))), jnp.pad(norms, (0, spare), constant_values=jnp.inf)
+    return filled.reshape(-1, GROUP, X.shape[1]), levels.reshape(-1, GROUP), norms.max().astype(jnp.float64)
+
+
+@compiled
+def _by_differences(queries: jax.Array, known: jax.Array, places: jax.Array, unit: Any) -> tuple[jax.Array, jax.Array]:
+    """The lists in the order of squared distances from differences in float64; of equal ones the first row first."""
+
+    def one(pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        query, listed = pair
+        gaps = (known[listed].astype(jnp.float64) - query.astype(jnp.float64)) / unit
+        squares = (gaps * gaps).sum(axis=1)
+        order = jnp.lexsort((listed, squares))
+        return squares[order], listed[order]
+
+    return lax.map(one, (queries, places), batch_size=64)
+
+
+@compiled
+def _squares_to_all(known: jax.Array, query: jax.Array, unit: Any) -> jax.Array:
+    gaps = (known.astype(jnp.float64) - query.astype(jnp.float64)) / unit
+    return (gaps * gaps).sum(axis=1)

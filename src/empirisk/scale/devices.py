@@ -56,7 +56,9 @@ class Device:
             yield
 
     def put(self, array: Any, dtype: Any = np.float64) -> jax.Array:
-        """The array on the device."""
+        """The array on the device; one that is there stays."""
+        if isinstance(array, jax.Array):
+            return jax.device_put(array.astype(dtype), self.device)
         return jax.device_put(np.asarray(array, dtype), self.device)
 
     def put_once(self, array: NDArray) -> jax.Array:

@@ -40,7 +40,8 @@ from empirisk.errors import EmpiriskError, TooFewRows
 from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
-from empirisk.machines.neighbors.nearest import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows, shares
+from empirisk.linalg.foreign import in_its_kind
+from empirisk.machines.neighbors.nearest import Found, add_votes, euclidean_search, kernel_search, keys_of_rows, shares
 from empirisk.names import Estimator
 
 Array = NDArray[np.float64]
@@ -107,9 +108,10 @@ class Neighbors(MapsFeatures, CallbackSupportMixin, Estimator):
     def _keep_rows(self, whole: Any) -> Any:
         """Keep what prediction needs; returns the rows after the map, or ready for the kernel."""
         design = whole.rows(self.positions_)
-        self.rows_ = _safe_indexing(design.root.source, self.positions_) if design.implicit else design.X
+        explicit = None if design.implicit else design.table if design.held else design.X
+        self.rows_ = _safe_indexing(design.root.source, self.positions_) if design.implicit else explicit
         self.norms_ = design.diagonal if design.implicit else None
-        return design.items if design.implicit else design.X
+        return design.items if design.implicit else explicit
 
     def _prepared(self, X: Any) -> Any:
         """New rows after the map, or ready for the kernel."""
@@ -118,7 +120,7 @@ class Neighbors(MapsFeatures, CallbackSupportMixin, Estimator):
     def _search(self, X: Any, count: int, exactly: bool) -> Found:
         """Squared distances and neighbours; for a kernel less k(x, x), which does not matter, unless ``exactly``."""
         if self.norms_ is None:
-            return EuclideanSearch(self.rows_).find(X, count)
+            return euclidean_search(self.rows_, X, count)
         kernel = self._fitted_kernel
         with validated():
             known = kernel.prepare(self.rows_)
@@ -165,6 +167,7 @@ class Neighbors(MapsFeatures, CallbackSupportMixin, Estimator):
         found = self._search(self._prepared(X), self._length(self.n_neighbors_), self.weights == "distance")
         return found.places, next(self._amounts(found, [self.n_neighbors_], np.full(len(found.places), -1)))
 
+    @in_its_kind
     def kneighbors(
         self, X: ArrayLike | None = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
@@ -229,7 +232,7 @@ def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
 
     Objects that are no vectors stay in the order in which they came.
     """
-    table = whole.source if whole.implicit else whole.X
+    table = whole.source if whole.implicit else whole.table if whole.held else whole.X
     if whole.implicit and whole.kernel.takes != "vectors":
         return np.arange(len(rows))
     targets = np.searchsorted(sorted_classes(y, np.ones(len(y)), continuous=True), y).reshape(len(y), -1)[rows]
@@ -339,11 +342,13 @@ class KNNClassifier(LogProbabilities, LabelsClassifier, Neighbors):
         """The votes of the neighbours for each class."""
         return self._votes(*self._found(X))
 
+    @in_its_kind
     def predict_proba(self, X: ArrayLike) -> Any:
         """The share of each class among the neighbours; of several columns of labels a list, one array for each."""
         votes = self._scores(X)
         return [_as_shares(each) for each in votes] if isinstance(votes, list) else _as_shares(votes)
 
+    @in_its_kind
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class with the largest share; of equal ones the second of two classes, else the first."""
         return predicted(self.predict_proba(X), self.classes_)
@@ -411,6 +416,7 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
         off = (self._means(places, amounts) - self.targets_) ** 2
         return off if off.ndim == 1 else off.sum(axis=1)
 
+    @in_its_kind
     def predict(self, X: ArrayLike) -> Array:
         """The weighted mean of the neighbours' targets."""
         places, amounts = self._found(X)

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size
-from empirisk.linalg.accelerator import accelerator
+from empirisk.linalg.accelerator import accelerator, lie_on_device
 from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import parallel_map
@@ -253,6 +253,20 @@ class EuclideanSearch:
         return Found(nearest, numbers, self.unit)
 
 
+def euclidean_search(rows: Any, X: Any, count: int) -> Found:
+    """The nearest ``count`` of some rows to each row of X: on a device where some of them lie there.
+
+    >>> euclidean_search(np.array([[0.0], [3.0]]), np.array([[1.0]]), 1)
+    Found(squares=array([[0.0625]]), places=array([[0]]), unit=4.0)
+    """
+    plain = [each.toarray() if sparse.issparse(each) else each for each in (rows, X)]
+    if not any(map(lie_on_device, plain)):
+        return EuclideanSearch(rows).find(X, count)
+    device: Any = accelerator(0.0, *plain)
+    search = device.neighbours(plain[0])
+    return Found(*search.find(plain[1], count, EXTRA), search.unit)
+
+
 def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: int, own: Array | None = None) -> Found:
     """The nearest known items of each by |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z).
 
@@ -270,7 +284,10 @@ def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: i
     values, places = _lists(size(items), min(count, size(known)))
     step = max(1, KERNEL_BYTES // (8 * size(known)))
     for some in slices(size(items), step):
-        block = kernel.between(items[some], known)
+        device = accelerator(0.0, items, known) if lie_on_device(items) or lie_on_device(known) else None
+        block = (
+            kernel.between(items[some], known) if device is None else device.kernel_block(kernel, items[some], known)
+        )
         levels, found = norms.astype(block.dtype), np.full((len(block), values.shape[1]), np.inf, block.dtype)
 
         def run(part: slice, block=block, levels=levels, found=found, there=places[some]) -> None:
@@ -282,6 +299,14 @@ def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: i
             squares, digits = values[some] + own[some, None], KERNEL_ROUNDING * np.finfo(block.dtype).eps
             values[some] = np.where(squares > digits * np.abs(own[some, None]), squares, 0.0)
     return Found(values, places)
+
+
+def _block(kernel: Kernel, items: Any, known: Any) -> NDArray[Any]:
+    """k(x, z), made on a device where some of the items lie there."""
+    if not (lie_on_device(items) or lie_on_device(known)):
+        return kernel.between(items, known)
+    device: Any = accelerator(0.0, items, known)
+    return device.kernel_block(kernel, items, known)
 
 
 def shares(
@@ -328,6 +353,8 @@ def _around(exact: Array, centre: Array, dtype: Any) -> tuple[NDArray, NDArray]:
 def keys_of_rows(X: Any) -> Array:
     """One number for each row, which equal rows have in common and others have not."""
     direction = np.random.default_rng(0).normal(size=X.shape[1])
+    if lie_on_device(X):
+        return X @ direction
     # Row by row: a matrix product may round equal rows differently.
     return X @ direction if sparse.issparse(X) else np.einsum("ij,j->i", EuclideanSearch(X).rows, direction)
 
