@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.utils import check_consistent_length
 
 from empirisk import state
 from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.contract.multiclass import elected, untied
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.linalg.foreign import received
+from empirisk.validation import in_memory_of_numpy
 
 Array = NDArray[np.float64]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -30,7 +32,7 @@ def in_single_precision(method: Method) -> Method:
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         answers = method(self, X, *args, **kwargs)
-        plain = getattr(self, "features", None) is None or isinstance(self, RegressorMixin)
+        plain = getattr(self, "features", None) is None or is_regressor(self)
         return rounded(answers) if plain and _are_single(X) else answers
 
     return call  # type: ignore[return-value]
@@ -162,6 +164,7 @@ class LabelsClassifier(ClassifierMixin):
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The share of the rows whose class is right; of several labels: of the rows whose labels all are."""
+        X, y = received(X), in_memory_of_numpy(y)
         labels, several = label_columns(y)
         if several:
             found = self.predict(X)

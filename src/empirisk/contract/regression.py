@@ -13,7 +13,9 @@ from empirisk.contract.elsewhere import blockwise
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.outputs import rounded
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.foreign import received
 from empirisk.losses.base import Loss
+from empirisk.validation import in_memory_of_numpy
 
 
 class PredictsNumbers(RegressorMixin):
@@ -61,6 +63,7 @@ class PredictsNumbers(RegressorMixin):
         sample_weight : array of n, optional
             Weight of each row.
         """
+        X, y = received(X), in_memory_of_numpy(y)
         loss = self.scoring_loss
         if loss is None:
             return super().score(X, y, sample_weight)

@@ -20,6 +20,7 @@ from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.rebuild import is_kept
 from empirisk.files.registry import ONLY, name_of
+from empirisk.linalg.accelerator import lie_on_device
 from empirisk.state import fitted_elsewhere
 
 DEPTH = 100  # objects within objects
@@ -58,6 +59,8 @@ class ModelEncoder:
             return form(self, value, where)
         if nw.dependencies.is_polars_dataframe(value):
             return self._frame(value, where)
+        if lie_on_device(value):
+            return self._array(np.asarray(value), where)
         if isinstance(value, np.generic):
             return self._scalar(value, where)
         if isinstance(value, type) and value in TYPE_NAMES:

@@ -62,10 +62,14 @@ class DeviceFeatures(StreamedDesign):
     def X(self):
         rows, columns = self.shape
         require(8 * rows * columns, f"The features of {rows} rows", "use a smaller rank, or solver='auto'")
-        parts = slices(rows, ROWS)
-        found = [self._features_of(np.arange(part.start, part.stop))[: part.stop - part.start] for part in parts]
-        with self.device.computing():
-            return as_numpy(jnp.concatenate(found))
+        return np.concatenate([features for _, features in self._rows_of_features()])
+
+    def _rows_of_features(self):
+        for part in slices(self.shape[0], ROWS):
+            check_stop()
+            with self.device.computing():
+                phi = as_numpy(self._features_of(np.arange(part.start, part.stop)))
+            yield part, phi[: part.stop - part.start]
 
     def _inward(self, w):
         if self._inside is None:
@@ -147,10 +151,8 @@ class DeviceFeatures(StreamedDesign):
     def squared_columns(self, weights=None):
         weights = np.ones(self.shape[0]) if weights is None else weights
         total = np.zeros(self.shape[1])
-        with self.device.computing():
-            for part in slices(self.shape[0], ROWS):
-                phi = as_numpy(self._features_of(np.arange(part.start, part.stop)))
-                total += weights[part] @ phi[: part.stop - part.start] ** 2
+        for part, phi in self._rows_of_features():
+            total += weights[part] @ phi**2
         return total
 
     def centred(self):

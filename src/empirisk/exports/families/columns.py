@@ -20,15 +20,39 @@ NEVER_MET = ("\0never met", 1.2345678901234567e301)
 @write_answers.register
 def _(model: ColumnTransformer, x: Any) -> Answers:
     weights, parts = model.transformer_weights or {}, []
-    for name, step, _ in model.transformers_:
-        places = model._transformer_to_input_indices.get(name, [])
+    for name, step, columns in model.transformers_:
+        places = _places(model, columns)
         if not len(places) or (isinstance(step, str) and step == "drop"):
             continue
-        part = transformed(step, x[:, list(places)])
+        part = transformed(step, x[:, places])
         if not isinstance(part, Tensor) or kind_of(part.value) == "string":
             raise refused(model, f"words or truth values leave its step {name!r} as they are; encode them")
         parts.append(part * float(weights[name]) if name in weights else part)
     return {"transform": np.concatenate(parts, axis=1)}
+
+
+def _places(model: ColumnTransformer, columns: Any) -> list[int]:
+    """The positions of columns that are given by name, position, slice or mask; a slice of names has both ends."""
+    names = list(getattr(model, "feature_names_in_", ()))
+    if isinstance(columns, slice):
+        first, last = (names.index(end) if isinstance(end, str) else end for end in (columns.start, columns.stop))
+        last = last + 1 if isinstance(columns.stop, str) else last
+        return list(range(model.n_features_in_))[slice(first, last, columns.step)]
+    listed = [columns] if np.ndim(columns) == 0 else list(columns)
+    if listed and all(isinstance(each, (bool, np.bool_)) for each in listed):
+        return np.flatnonzero(listed).tolist()
+    return [names.index(each) if isinstance(each, str) else int(each) % model.n_features_in_ for each in listed]
+
+
+def _widths(step: Any, width: int) -> list[int]:
+    """How many of so many columns each column that an encoder took has become."""
+    count = len(step.categories_)
+    if not isinstance(step, OneHotEncoder):
+        return [width // count] * count
+    dropped = [None] * count if step.drop_idx_ is None else step.drop_idx_
+    rare = getattr(step, "infrequent_categories_", None) or [None] * count
+    columns = zip(step.categories_, rare, dropped, strict=True)
+    return [len(told) - (0 if few is None else len(few) - 1) - (gone is not None) for told, few, gone in columns]
 
 
 @write_answers.register
@@ -72,9 +96,6 @@ def _table(step: Any, place: int) -> NDArray[np.float64]:
         warnings.simplefilter("ignore")  # of rows without names, and of categories that were not met
         told = step.transform(rows[: len(rows) - refuses])
     told = np.asarray(told.toarray() if hasattr(told, "toarray") else told, dtype=np.float64)
-    if isinstance(step, OneHotEncoder):
-        ends = np.cumsum([0, *step._n_features_outs])
-    else:
-        ends = np.arange(len(step.categories_) + 1) * (told.shape[1] // len(step.categories_))
+    ends = np.cumsum([0, *_widths(step, told.shape[1])])
     told = told[:, ends[place] : ends[place + 1]]
     return np.vstack([told, np.full((int(refuses), told.shape[1]), np.nan)])
