@@ -100,7 +100,7 @@ def judged_numbers(answers: Array, y: NDArray, weights: Array) -> tuple[float, f
 
 def label_columns(y: Any) -> tuple[Any, bool]:
     """A target of labels, dense, and whether it has several columns of them."""
-    y = y.toarray() if issparse(y) else y
+    y = y.toarray() if issparse(y) else in_memory_of_numpy(y)
     try:
         shape = np.asarray(y).shape
     except ValueError as error:

@@ -62,7 +62,8 @@ class DeviceFeatures(StreamedDesign):
     def X(self):
         rows, columns = self.shape
         require(8 * rows * columns, f"The features of {rows} rows", "use a smaller rank, or solver='auto'")
-        return np.concatenate([features for _, features in self._rows_of_features()])
+        plain = self if self.shift is None else self.shifted(None)
+        return np.concatenate([features for _, features in plain._rows_of_features()])
 
     def _rows_of_features(self):
         for part in slices(self.shape[0], ROWS):
