@@ -138,7 +138,7 @@ def _orthogonalise(problem: Problem, u: RowVector, low: RowVector, high: RowVect
         projected = _null_space_part(problem, u)
         inside = _crossed(problem.rowspace, low, high, projected) == 0
         return projected if inside and _is_orthogonal(problem, projected) else _zeros(problem)
-    restore = _restoring_by_qr if rows * columns**2 <= CHEAP and not problem.design.held else _restoring
+    restore = _restoring_by_qr if rows * columns**2 <= CHEAP and not problem.design.on_device else _restoring
     inside = False
     # Each round brings the bounds into play that the one before has crossed; few are needed where it works at all.
     for _ in range(30):
@@ -168,7 +168,7 @@ def _moved(
 def _fits_densely(problem: Problem) -> bool:
     """Whether the rows are in memory, which has room for all columns, for a copy to be factored, and to spare."""
     room = 24 * problem.design.shape[0] * problem.design.shape[1] <= settings().memory
-    return room and problem.design.in_memory and not problem.design.held
+    return room and problem.design.in_memory and not problem.design.on_device
 
 
 def _restoring(problem: Problem, slack: RowVector) -> Callable[[Array, float], RowVector]:

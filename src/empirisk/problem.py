@@ -177,7 +177,7 @@ class Problem:
         Zeros where they would not be cheap.
         """
         rows, columns = self.design.shape
-        if self.design.implicit or self.design.held or rows * columns**2 > CHEAP:
+        if self.design.implicit or self.design.on_device or rows * columns**2 > CHEAP:
             return np.zeros((columns + 1, *self.width[1:]))
         gathered = self.rowspace.gathered
         matrix, y, row_weights = (gathered(each) for each in (self.design.dot(np.eye(columns)), self.y, self.weights))

@@ -283,7 +283,7 @@ def table_of_numbers(estimator: Any, X: Any, *, reset: bool) -> Any:
     return held
 
 
-def mean_and_scatter(X: NDArray, weights: Array) -> tuple[Array, Array]:
+def mean_and_scatter(X: Any, weights: Array) -> tuple[Array, Array]:
     """The weighted mean of the rows, and their covariance by maximum likelihood."""
     share = weights / weights.sum()
     mean = weighted_mean(X, share)
@@ -297,7 +297,7 @@ def mean_and_scatter(X: NDArray, weights: Array) -> tuple[Array, Array]:
     return mean, sum_of_blocks(run, len(X), 8 * X.shape[1])
 
 
-def least_variances(X: NDArray, weights: Array, reg_covar: float) -> Array:
+def least_variances(X: Any, weights: Array, reg_covar: float) -> Array:
     """The floor in the units of every column: its variance times ``reg_covar``."""
     share = weights / weights.sum()
     mean = weighted_mean(X, share)
@@ -310,7 +310,7 @@ def least_variances(X: NDArray, weights: Array, reg_covar: float) -> Array:
     return reg_covar * sum_of_blocks(run, len(X), 8 * X.shape[1])
 
 
-def weighted_mean(X: NDArray, share: Array) -> Array:
+def weighted_mean(X: Any, share: Array) -> Array:
     """The mean of the rows, of which each has a share."""
     if lie_on_device(X):
         return design_of(X).tdot(share)
@@ -330,7 +330,7 @@ def inverse_roots(covariances: Array) -> tuple[list[Array], list[float]]:
 
 
 @single_threaded_blas()
-def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
+def log_densities(X: Any, means: Array, covariances: Array) -> Array:
     """log p_k(x) of every row under every Gaussian, n x k, from the differences to the means."""
     inverses, halves = inverse_roots(covariances)
     out = np.empty((len(X), len(means)))

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from numpy.typing import NDArray
-
 from empirisk.clusters.dense_rows import Array
 from empirisk.clusters.expectation import Mixture, Moments
 from empirisk.linalg.accelerator import accelerator, lie_on_device
@@ -29,11 +27,11 @@ class DeviceMoments(Moments):
         return likelihood / float(self._total), sums
 
 
-def moments_of(X: NDArray, weights: Array, covariance_type: str, floor: float, components: int) -> Moments:
+def moments_of(X: Any, weights: Array, covariance_type: str, floor: float, components: int) -> Moments:
     """The rows of a fit: on the device in force, if there is one."""
     moments = Moments(X, weights, covariance_type, floor)
     device = accelerator(float(len(X) * components * moments._pairs.shape[1]), X)
     if device is None:
         return moments
-    around = moments.X.less(moments._shift) if lie_on_device(X) else moments.X - moments._shift
+    around = X.less(moments._shift) if lie_on_device(X) else moments.X - moments._shift
     return DeviceMoments(moments, device.expectation(around, weights, moments._pairs))

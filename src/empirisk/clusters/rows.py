@@ -26,7 +26,7 @@ def rows_of(design: Any, weights: Array, order: NDArray[np.intp]) -> Any:
     """The rows of a design, some of them in some order, as k-means wants them."""
     if design.implicit:
         return KernelRows(design, weights, order)
-    if design.held:
+    if design.on_device:
         return design.device.clustered_rows(design.table, weights, order)
     table, device = getattr(design, "X", None), getattr(design, "device", None)
     if not isinstance(table, np.ndarray):
@@ -48,15 +48,15 @@ def is_long(design: Any, clusters: int) -> bool:
     rows, width = design.shape
     if design.implicit:
         return rows > QUICK
-    table = None if design.held else getattr(design, "X", None)
-    plain = design.held or isinstance(table, np.ndarray)
+    table = None if design.on_device else getattr(design, "X", None)
+    plain = design.on_device or isinstance(table, np.ndarray)
     products = rows * width if plain else SLOWER * (rows + getattr(table, "nnz", rows * width))
     return products * clusters > LONG_ROUND
 
 
 def in_least_room(design: Any) -> Any:
     """The design, of an array where its sparse table takes more room: differences of dense rows keep their digits."""
-    table = None if design.held else getattr(design, "X", None)
+    table = None if design.on_device else getattr(design, "X", None)
     return design_of(dense(table)) if sparse.issparse(table) and density(table) > FULL else design
 
 

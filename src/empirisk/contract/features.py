@@ -413,7 +413,7 @@ def support(problems: list[Problem], rows: list[NDArray], points: list[Point]) -
     for problem, where in zip(problems, rows, strict=True):
         here = np.flatnonzero(missing[where])
         part: Any = problem.design.rows(here)
-        vectors.append(part.table if part.held else part.X)
+        vectors.append(part.table if part.on_device else part.X)
         found.append(where[here])
         missing[found[-1]] = False
     together, places = vectors[0], np.concatenate(found)

@@ -56,7 +56,7 @@ class Design:
     #: Whether all rows are in memory; else they are seen in passes alone.
     in_memory: ClassVar[bool] = True
     #: Whether the rows lie on a device, so that what asks for single numbers of them would copy them to memory.
-    held: bool = False
+    on_device: bool = False
     #: What is subtracted from every row; None for nothing.
     shift: Array | None = None
     #: Problems that share it: what is made once and used by many may take more memory.

@@ -166,7 +166,7 @@ def _behind_a_kernel(design: Any) -> Design:
         return design
     kernel = kernels.Linear()
     with validated():
-        rows = design.table if design.held else design.X
+        rows = design.table if design.on_device else design.X
         return gram_design(kernel, in_double(kernel.prepare(rows)), rows)
 
 

@@ -159,7 +159,12 @@ class SVR(Regressor):
 def _singular_values(problem: Problem) -> dict[str, Any]:
     """The attributes rank_ and singular_, where they cost little."""
     (rows, columns), design = problem.design.shape, problem.design
-    if design.implicit or not design.in_memory or design.held or not isinstance(getattr(design, "X", None), np.ndarray):
+    if (
+        design.implicit
+        or not design.in_memory
+        or design.on_device
+        or not isinstance(getattr(design, "X", None), np.ndarray)
+    ):
         return {}
     if rows * columns * min(rows, columns) > SINGULAR:
         return {}

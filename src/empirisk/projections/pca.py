@@ -184,8 +184,7 @@ class PCA(
             rows, count = np.empty(0, np.intp), design.shape[0]
         freedom = self._freedom(weights, count)
         wanted = self._wanted(min(design.shape))
-        in_memory = not (design.implicit or design.held)
-        table = getattr(design, "X", None) if self.n_components is None and in_memory else None
+        table = None if self.n_components or design.implicit or design.on_device else getattr(design, "X", None)
         if table is not None:
             # Rows that repeat span no more directions: weight 2 is the row twice here too.
             wanted = min(int(wanted), max(1, len(distinct_rows(table, weights)[0]) - bool(self.center)))
@@ -390,9 +389,8 @@ class PCA(
         kernel = self._fitted_kernel
         if kernel.takes != "vectors":
             raise Unsuitable(f"{kernel!r} has items that are no vectors, of which no mean can be taken: no pre-images.")
-        kept = in_memory_of_numpy(self.support_vectors_)
-        X = np.asarray(_dense(kept), dtype=np.float64)
-        items = kernel.prepare(kept)
+        X = np.asarray(_dense(self.support_vectors_), dtype=np.float64)
+        items = kernel.prepare(in_memory_of_numpy(self.support_vectors_))
         # p = m + sum_k z_k u_k in the coordinates of the rows.
         points = scores @ self.dual_coef_ + self.mean_coef_
         crossed = kernel_sums(kernel, items, points.T, items[:0], among=True)[0].T
@@ -514,7 +512,7 @@ class RowProducts:
         rows = self.design.shape[0]
         require(16 * rows**2, f"A Gram matrix of {rows} x {rows}", "give a small n_components")
         root = np.sqrt(self.weights)
-        X = None if self.design.held else getattr(self.design, "X", None)
+        X = None if self.design.on_device else getattr(self.design, "X", None)
         if X is None or sparse.issparse(X):
             return self.design.outer() * np.multiply.outer(root, root)
         A = (X - self.design.shift) * root[:, None]
@@ -588,7 +586,7 @@ def principal(
     shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
     # Of sparse rows only products are known; those of dense ones are subtracted first.
     rounding = (ROUNDING**2 if isinstance(design, DenseDesign) else ROUNDING) * float(weights.sum()) * shift
-    if isinstance(design, DenseDesign) and not design.held and rows * columns * min(rows, columns) <= SMALL:
+    if isinstance(design, DenseDesign) and not design.on_device and rows * columns * min(rows, columns) <= SMALL:
         total = _variance(float(weights @ design.squared_rows()), rounding)
         A = (design.X - design.shift) * np.sqrt(weights)[:, None]
         _, values, vectors = np.linalg.svd(A, full_matrices=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,9 @@ from empirisk.linalg.design import Array, DenseDesign, Design, Shifted
 from empirisk.scale.device_rows import HeldRows
 from empirisk.scale.devices import Device, as_numpy, compiled
 from empirisk.stop import check_stop
+
+if TYPE_CHECKING:
+    from empirisk.scale.accelerators import Accelerator
 
 #: Bytes of a block of rows that goes to the device, in float64.
 SENT = 1 << 26
@@ -120,7 +123,7 @@ class DeviceDense(DenseDesign):
 
     def __init__(self, device: Device, X: Any, shift: Array | None = None, matrix: DeviceMatrix | None = None):
         self.device, self.remark, self.shape, self.shift = device, device.remark, X.shape, shift
-        self._given, self._row_bytes, self.held = X, X.shape[1] * 8, isinstance(X, jax.Array)
+        self._given, self._row_bytes, self.on_device = X, X.shape[1] * 8, isinstance(X, jax.Array)
         if matrix is not None:
             self.matrix = matrix
 
@@ -135,7 +138,7 @@ class DeviceDense(DenseDesign):
 
     @property
     def table(self):
-        return HeldRows(self.device, self._given) if self.held else self.X
+        return HeldRows(cast("Accelerator", self.device), self._given) if self.on_device else self.X
 
     @lazy
     def matrix(self) -> DeviceMatrix:
@@ -187,7 +190,7 @@ class DeviceDense(DenseDesign):
     def rows(self, chosen):
         part = self.matrix.rows(chosen)
         with self.device.computing():
-            given = self._given[chosen] if self.held else part.held
+            given = self._given[chosen] if self.on_device else part.held
         return DeviceDense(self.device, given, self.shift, part)
 
     def centred(self):

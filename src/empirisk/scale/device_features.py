@@ -62,8 +62,8 @@ class DeviceFeatures(StreamedDesign):
     def X(self):
         rows, columns = self.shape
         require(8 * rows * columns, f"The features of {rows} rows", "use a smaller rank, or solver='auto'")
-        plain = self if self.shift is None else self.shifted(None)
-        return np.concatenate([features for _, features in plain._rows_of_features()])
+        features = np.concatenate([block for _, block in self._rows_of_features()])
+        return features if self.shift is None else features + self.shift
 
     def _rows_of_features(self):
         for part in slices(self.shape[0], ROWS):

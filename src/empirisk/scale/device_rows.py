@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -75,7 +75,7 @@ class HeldRows:
         return self.held.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.held.__dlpack_device__()
+        return cast(Any, self.held).__dlpack_device__()
 
     def followed_by(self, *others: HeldRows) -> HeldRows:
         """These rows, and others after them."""

@@ -87,7 +87,7 @@ def rows_with_corners(problem: Problem) -> bool:
 def in_passes(problem: Problem) -> bool:
     """Whether the rows are seen in passes alone: in files, or on a device where other solvers would copy them here."""
     single_numbers = sparse_weights(problem) or not (problem.loss.smooth or small(problem))
-    return not problem.design.in_memory or (problem.design.held and single_numbers)
+    return not problem.design.in_memory or (problem.design.on_device and single_numbers)
 
 
 class Row(NamedTuple):

@@ -31,9 +31,9 @@ def _(model: ColumnTransformer, x: Any) -> Answers:
     return {"transform": np.concatenate(parts, axis=1)}
 
 
-def _places(model: ColumnTransformer, columns: Any) -> list[int]:
+def _places(model: Any, columns: Any) -> list[int]:
     """The positions of columns that are given by name, position, slice or mask; a slice of names has both ends."""
-    names = list(getattr(model, "feature_names_in_", ()))
+    names: list[Any] = list(getattr(model, "feature_names_in_", ()))
     if isinstance(columns, slice):
         first, last = (names.index(end) if isinstance(end, str) else end for end in (columns.start, columns.stop))
         last = last + 1 if isinstance(columns.stop, str) else last

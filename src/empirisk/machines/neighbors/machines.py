@@ -108,7 +108,7 @@ class Neighbors(MapsFeatures, CallbackSupportMixin, Estimator):
     def _keep_rows(self, whole: Any) -> Any:
         """Keep what prediction needs; returns the rows after the map, or ready for the kernel."""
         design = whole.rows(self.positions_)
-        explicit = None if design.implicit else design.table if design.held else design.X
+        explicit = None if design.implicit else design.table if design.on_device else design.X
         self.rows_ = _safe_indexing(design.root.source, self.positions_) if design.implicit else explicit
         self.norms_ = design.diagonal if design.implicit else None
         return design.items if design.implicit else explicit
@@ -232,7 +232,7 @@ def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
 
     Objects that are no vectors stay in the order in which they came.
     """
-    table = whole.source if whole.implicit else whole.table if whole.held else whole.X
+    table = whole.source if whole.implicit else whole.table if whole.on_device else whole.X
     if whole.implicit and whole.kernel.takes != "vectors":
         return np.arange(len(rows))
     targets = np.searchsorted(sorted_classes(y, np.ones(len(y)), continuous=True), y).reshape(len(y), -1)[rows]

@@ -264,7 +264,8 @@ def euclidean_search(rows: Any, X: Any, count: int) -> Found:
         return EuclideanSearch(rows).find(X, count)
     device: Any = accelerator(0.0, *plain)
     search = device.neighbours(plain[0])
-    return Found(*search.find(plain[1], count, EXTRA), search.unit)
+    squares, places = search.find(plain[1], count, EXTRA)
+    return Found(squares, places, search.unit)
 
 
 def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: int, own: Array | None = None) -> Found:

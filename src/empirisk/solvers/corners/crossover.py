@@ -50,7 +50,7 @@ def crossover(problem: Problem, held: ActiveSet) -> Point | None:
     size = len(held.rows) + (0 if problem.penalty.l2 > 0 and not held.bends.any() else len(held.free))
     if size > LARGEST or len(held.rows) == 0:
         return None
-    if problem.design.held and len(held.rows) > len(held.free) + 1:  # at a corner there are as many as unknowns
+    if problem.design.on_device and len(held.rows) > len(held.free) + 1:  # at a corner there are as many as unknowns
         return None
     corner = problem.design.rows(held.rows).columns(held.free)
     known = problem.design.tdot(held.slopes)[held.free] + held.pull
