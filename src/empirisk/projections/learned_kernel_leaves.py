@@ -19,6 +19,7 @@ from empirisk.fits.passes import merged
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Parts, as_matrix
 from empirisk.kernels.tiles import result
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.hashes import row_hashes
 from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.problem import Array, Point, Problem, on_design
@@ -28,6 +29,10 @@ from empirisk.stop import Deadline
 if TYPE_CHECKING:
     from empirisk.projections.learned_kernel import LearnedKernel
 
+#: The rows of a node, and their shares in it; its direction, and where its sides begin and end to be joined.
+Node = tuple[NDArray[np.intp], Array]
+Split = tuple[Array, float, float]
+
 #: The share of the rows of a node that both of its sides learn from: so many on either side of the split are joined.
 OVERLAP = 0.1
 #: Rows from which the direction of a split is learned: one fit of them takes about a second.
@@ -36,6 +41,8 @@ SPLIT_ROWS = 4096
 SPLIT_SHARE = 0.2
 #: A side with less than this share of the rows of a node makes no split, and another direction is looked at.
 LEAST_SIDE = 0.25
+#: Rows whose shares of all leaves are made at a time.
+ROWS = 8192
 #: The least width in which sides are joined, as a share of the spread of the rows.
 NARROW = 1e-9
 #: Rows that a leaf has to a smaller share teach it nothing.
@@ -92,7 +99,8 @@ class JoinedLeaves(Kernel):
             return Parts(X[:, :-1], self._whole(X[:, -1]))
         if X.shape[1] != columns:
             raise EmpiriskError(f"X has {X.shape[1]} columns, and the tree was learned from {columns}.")
-        return Parts(X, sparse.csr_array(self.shares(X)))
+        parts = [sparse.csr_array(self.shares(X[rows])) for rows in slices(len(X), ROWS)]
+        return Parts(X, sparse.vstack(parts, "csr") if parts else sparse.csr_array((0, self.leaves)))
 
     def _whole(self, numbers: NDArray) -> sparse.csr_array:
         """Rows that are in one leaf each."""
@@ -170,6 +178,13 @@ def _divided(shares: Any, X: Any, directions: Array, starts: Array, ends: Array)
     return np.stack([shares * (1.0 - right), shares * right], axis=2).reshape(len(X), 2 * len(directions))
 
 
+def _sides(X: NDArray, node: Node, split: Split) -> list[Node]:
+    """The rows of both sides of a node that are in them to more than a negligible share."""
+    inside, share = node
+    both = _divided(share[:, None], X[inside], *(np.array([each]) for each in split))
+    return [(inside[side > NEGLIGIBLE], side[side > NEGLIGIBLE]) for side in both.T]
+
+
 @dataclass
 class LeafFits:
     """The problems of a machine in the leaves of a tree: it is grown, a machine is fitted in each, and all are joined.
@@ -204,36 +219,35 @@ class LeafFits:
 
     def learn(self) -> tuple[JoinedLeaves, list[Problem], list[Fit]]:
         """The joined kernel, the problems on it and their fits."""
-        tree = self._grown()
-        shares = sparse.csc_array(tree.shares(self.X[self.used]))
+        tree, nodes = self._grown()
         rest, leaves = Deadline(self.run.deadline.left()), []
-        for number in range(shares.shape[1]):
-            inside, share = _column(shares, number)
-            kept, left = share > NEGLIGIBLE, rest.left()
-            own = Deadline(None if left is None else left / (shares.shape[1] - number))
-            leaf = self._leaf(self.used[inside[kept]], share[kept])
+        for number, (inside, share) in enumerate(nodes):
+            left = rest.left()
+            own = Deadline(None if left is None else left / (len(nodes) - number))
+            leaf = self._leaf(self.used[inside], share)
             leaves.append(leaf.fitted(replace(self.run, deadline=own), rest.reason if rest() and number else ""))
         tree.members_ = [leaf.kernel for leaf in leaves]
         return tree, *self._joined(tree, leaves)
 
     # --- the tree -----------------------------------------------------------------------------------------------------
 
-    def _grown(self) -> JoinedLeaves:
-        """The tree, as deep as the leaves ask for, without their kernels."""
+    def _grown(self) -> tuple[JoinedLeaves, list[Node]]:
+        """The tree, as deep as the leaves ask for, without their kernels; and the rows of the leaves."""
         X, splits = self.X[self.used], []
-        first = np.unique(row_hashes(X), return_index=True)[1]  # of the different rows, by which sides are balanced
-        shares = np.ones((len(X), 1))
-        for _ in range(depth(len(first), self.given.leaf_size)):
-            level = [self._split(column > NEGLIGIBLE, first) for column in shares.T]
-            shares = _divided(shares, X, *map(np.array, zip(*level, strict=True)))
+        different = np.zeros(len(X), dtype=bool)  # the sides are balanced by rows that differ
+        different[np.unique(row_hashes(X), return_index=True)[1]] = True
+        nodes = [(np.arange(len(X)), np.ones(len(X)))]
+        for _ in range(depth(int(np.count_nonzero(different)), self.given.leaf_size)):
+            level = [self._split(inside, different) for inside, _ in nodes]
+            nodes = [side for node, split in zip(nodes, level, strict=True) for side in _sides(X, node, split)]
             splits += level
         tree = JoinedLeaves()
         tree.directions_, tree.starts_, tree.ends_ = map(np.array, zip(*splits, strict=True))
-        return tree
+        return tree, nodes
 
-    def _split(self, inside: NDArray[np.bool_], first: NDArray) -> tuple[Array, float, float]:
+    def _split(self, inside: NDArray, different: NDArray[np.bool_]) -> Split:
         """The direction at which a node is split, and where its sides begin and end to be joined."""
-        X = self.X[self.used[first[inside[first]]]]
+        X = self.X[self.used[inside[different[inside]]]]
         for direction in self._directions(self.used[inside]) if len(X) else ():
             places = X @ direction
             start, end = np.quantile(places, [(1 - OVERLAP) / 2, (1 + OVERLAP) / 2])
