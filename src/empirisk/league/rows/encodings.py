@@ -68,8 +68,8 @@ def fit_vote(vote: Any, X: Any, y: NDArray, encoder: Any) -> None:
     if not isinstance(encoder, JoinedEncoder):
         vote.fit(X, y)
         return
-    pairs = list(zip(vote.estimators, _readers(vote, encoder), strict=True))
-    join(vote, list(ordered_map(lambda one: clone(one[0]).fit(one[1].transform(X), y), pairs)), X, y, encoder)
+    pairs: list[Any] = list(zip(map(clone, vote.estimators), _readers(vote, encoder), strict=True))
+    join(vote, list(ordered_map(lambda pair: pair[0].fit(pair[1].transform(X), y), pairs)), X, y, encoder)
 
 
 def join(vote: Any, fitted: Sequence[Any], X: Any, y: NDArray, encoder: Any = None) -> None:
