@@ -64,7 +64,10 @@ class FoldPlayer:
 
     def refused(self, play: Play) -> FoldResult | None:
         """How a play goes for which there is no time; else None."""
-        refusal = self.budget.refusal(play.expected) if play.limited else ""
+        # A vote of machines that are fitted takes no more than their answers.
+        joined = bool(play.voters) and self.store.members(play, _voting(play)) is not None
+        seconds = play.result.predicting if joined else play.expected
+        refusal = self.budget.refusal(seconds) if play.limited else ""
         return _out_of_time(refusal) if refusal else None
 
     def note(self, play: Play, outcome: Outcome) -> FoldResult:
@@ -114,7 +117,7 @@ class FoldPlayer:
 
     def _fitted(self, play: Play, machine: Any, X: Any, y: NDArray) -> tuple[Any, float]:
         """A machine fitted, and how long it took; a vote is made of members that were fitted on this fold and kept."""
-        voting = [one for member in members(play.setting) for one in play.voters if one.machine is member]
+        voting = _voting(play)
         if voting:
             return self._joined(play, machine, X, y, voting)
         if self.ahead is not None:
@@ -145,6 +148,11 @@ class FoldPlayer:
     def _now(self) -> float:
         """The time, without what compiling took."""
         return time.perf_counter() - self.compiling()
+
+
+def _voting(play: Play) -> list[CandidateResult]:
+    """The candidates whose machines vote; none where a single machine plays."""
+    return [one for member in members(play.setting) for one in play.voters if one.machine is member]
 
 
 def _out_of_time(reason: str) -> FoldResult:
