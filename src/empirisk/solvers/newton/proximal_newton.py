@@ -45,12 +45,18 @@ MODEL_SHARE, FLAT_MODEL_TOL = 0.01, 1e-20
 ARMIJO, HALVINGS = 1e-4, 25
 #: A smaller share of the objective is rounding; steps of that size in a row until nothing helps any more.
 ROUNDING, STALL_STEPS = 1e-14, 2
+#: Steps that halve neither what they promise nor the objective, after which the solver reports a stall: their models
+#: have no digits left to be solved with.
+FRUITLESS = 30
 #: Rounds of envelopes: tau is divided by `SHARPER` after each; steps of a round at most.
 SHARPER, STEPS_A_ROUND = 8.0, 12
 #: The first tau after a sample has been solved, as a share of a typical residual.
 AFTER_SAMPLE = 0.05
 #: Shares of the most curvature that are added where the curvature found promises nothing.
 DAMPING = (1e-6, 1e-3, 1.0)
+#: A direction that promises this many times the objective has no curvature but rounding: its line search would end
+#: before it came near.
+BOUNDLESS = 1e6
 #: The step with which a prox is differentiated, as a share of what the prox moves by (tau for a slope of one), and as a
 #: share of the prediction at least: a smaller one has no digits.
 DIFFERENCE, DIGITS_LEFT = 1e-3, 1e-12
@@ -209,8 +215,12 @@ class ProximalNewtonCourse:
     def smoothly(self) -> Point:
         """Steps on the loss itself until the gap is proved, or nothing helps any more."""
         place, stalled, tried = self.at(self.start.w, self.start.b), 0, np.inf
+        halved, since = (np.inf, np.inf), 0
         while True:
             step = self.direction(place)
+            since += 1
+            if step.promised < 0.5 * halved[0] or place.value < 0.5 * halved[1]:
+                halved, since = (step.promised, place.value), 0
             near = step.promised <= self.watch.tol * self.problem.magnitude(place.primal)
             # Another proof pays where a step has come much nearer since the last one.
             if (near and step.promised <= 0.1 * tried) or stalled:
@@ -220,7 +230,7 @@ class ProximalNewtonCourse:
             before = place.value
             place = self.moved(place, step)
             stalled = stalled + 1 if before - place.value <= ROUNDING * abs(before) else 0
-            if stalled > STALL_STEPS:
+            if stalled > STALL_STEPS or since > FRUITLESS:
                 self.watch.status = self.watch.status or Ending.STALLED
             if self.watch(self.point(place), objective=place.primal):
                 return self.proofs.best(self.point(place))
@@ -232,7 +242,7 @@ class ProximalNewtonCourse:
         while True:
             self.model, self.tau = EnvelopeModel(problem.loss, tau), tau
             self.vectors = (problem.scale, problem.y, centre)
-            place = self._round(self.at(w, b))
+            place, settled = self._round(self.at(w, b))
             left = self.damped(place).promised + place.off
             goal = watch.tol * problem.magnitude(place.primal)
             point = self.point(place)
@@ -245,22 +255,24 @@ class ProximalNewtonCourse:
                 watch.status = watch.status or Ending.STALLED
             if watch.must_stop():
                 return self.proofs.best(point)
-            centre, w, b = place.kept[0], place.w, place.b
-            tau /= SHARPER if place.off > 0.1 * goal else 1.0
+            w, b = place.w, place.b
+            if settled:
+                centre = place.kept[0]
+                tau /= SHARPER if place.off > 0.1 * goal else 1.0
 
-    def _round(self, place: ProximalPoint) -> ProximalPoint:
-        """Steps with one envelope, until what is left to gain is small beside what it rounds off."""
+    def _round(self, place: ProximalPoint) -> tuple[ProximalPoint, bool]:
+        """Steps with one envelope, until what is left to gain is small beside what it rounds off; whether it is."""
         for _ in range(STEPS_A_ROUND):
             goal = max(0.02 * self.watch.tol * self.problem.magnitude(place.primal), 0.01 * place.off)
             step, before = self.damped(place), place.value
             last = step.promised <= goal
             if last and (self.problem.penalty.smooth or not step.promised > 0):
-                break
+                return place, True
             place = self.moved(place, step)
             stops = self.watch(self.point(place), objective=place.primal)
             if last or stops or before - place.value <= ROUNDING * abs(before):
-                break
-        return place
+                return place, True
+        return place, step.promised <= 0.01 * (place.primal - place.value)
 
     # --- one step -----------------------------------------------------------------------------------------------------
 
@@ -297,12 +309,13 @@ class ProximalNewtonCourse:
     def damped(self, place: ProximalPoint) -> ProximalDirection:
         """The direction of an envelope: the rows may all have no curvature, and the model then no minimum.
 
-        Where it promises nothing, the most curvature that rows may have is added to it, little at first: with all of
-        it a step falls short, and promises nothing at the minimum alone.
+        Where it promises nothing, or more than there is, the most curvature that rows may have is added to it, little
+        at first: with all of it a step falls short, and promises nothing at the minimum alone.
         """
+        limit = BOUNDLESS * self.problem.magnitude(place.primal)
         step = self.direction(place)
         for share in () if self.problem.classes else DAMPING:
-            if step.promised > 0:
+            if 0 < step.promised <= limit:
                 break
             step = self.direction(place, share * self.most_curved / self.tau)
         return step
