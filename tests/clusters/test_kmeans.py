@@ -432,3 +432,11 @@ def test_fewer_distinct_rows_than_clusters_are_refused_by_every_start_and_form()
                 with pytest.raises(EmpiriskError, match="n_clusters=3 exceeds the 2 distinct rows"):
                     machine.fit(rows)
                 assert not hasattr(machine, "labels_")
+
+
+def test_centres_farther_apart_than_float32_can_tell():
+    """A row without weight 1e45 away from the others, which a centre moves away from."""
+    X, weights = np.append(np.linspace(-1.0, 1.0, 7), 1e45)[:, None], np.append(np.ones(7), 0.0)
+    machine = er.KMeans(2, init=np.array([[0.0], [1e45]]), n_init=1).fit(X, sample_weight=weights)
+    assert np.all(np.isfinite(machine.cluster_centers_[machine.labels_[:7]]))
+    assert machine.inertia_ <= np.sum(X[:7] ** 2)

@@ -157,3 +157,11 @@ def test_l1_behind_a_kernel_is_refused_where_C_is_chosen_too():
 def test_a_choice_is_shown_in_one_line():
     machine = er.Ridge(C="loo", Cs=[0.1, 1.0, 10.0]).fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
     assert repr(machine.choice_) == "Choice(10 of 3 values from 0.1 to 10, best)"
+
+
+def test_a_constant_column_has_one_grid_dense_and_sparse():
+    """What the sums of squares of equal rows differ by is rounding, not a direction along which rows vary."""
+    X, y = np.full((13, 1), 1e6), np.random.default_rng(0).normal(size=13)
+    weights = np.arange(13) % 2.0
+    grids = [er.Ridge(C="loo").fit(rows, y, sample_weight=weights).choice_.values for rows in (X, sparse.csr_matrix(X))]
+    np.testing.assert_allclose(*grids)

@@ -525,7 +525,7 @@ def _decided(case: Case, outcome: Outcome) -> Any:
     machine = outcome.machine
     if outcome.fitted and hasattr(machine, "kneighbors") and isinstance(machine.features, Kernel):
         return _decided_neighbours(case, machine)
-    if outcome.fitted and isinstance(machine, er.VoteClassifier) and machine.voting == "hard":
+    if outcome.fitted and isinstance(machine, (er.VoteClassifier, er.BaggingClassifier)) and machine.voting == "hard":
         return _decided_votes(case, machine)
     return slice(None)
 
@@ -548,10 +548,12 @@ def _decided_neighbours(case: Case, machine: Any) -> np.ndarray:
 
 def _decided_votes(case: Case, machine: Any) -> np.ndarray:
     """The rows for which every member has one most probable class: of two that are as probable its rounding, or the gap
-    that its certificate allows, takes one, and the vote with it."""
+    that its certificate allows, takes one, and the vote with it. Members of bagging see some of the columns."""
     decided = np.ones(len(case.y), dtype=bool)
-    for member in machine.estimators_:
-        shares = np.sort(member.predict_proba(case.X), axis=1)
+    whole = [np.arange(machine.n_features_in_)] * len(machine.estimators_)
+    X = case.X.tocsr() if sparse.issparse(case.X) else data.plain(case.X)
+    for member, columns in zip(machine.estimators_, getattr(machine, "estimators_features_", whole), strict=True):
+        shares = np.sort(member.predict_proba(X[:, columns]), axis=1)
         if shares.shape[1] > 1:
             decided &= shares[:, -1] - shares[:, -2] > ROUGH
     return decided

@@ -131,7 +131,12 @@ def test_starts_of_metrics_and_votes_that_rounding_decides_are_told():
     assert not checks._begins_anywhere(case(er.LargeMarginMetric(), whole))
     vote = case(er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier(max_depth=2)]), np.zeros((20, 2)))
     assert not checks._decided(vote, checks.fit(vote)).any()
+    bag = er.BaggingClassifier(er.LogisticRegression(), 3, bootstrap=False, max_features=1, random_state=0)
+    bags = replace(vote, machine=bag)
+    assert not checks._decided(bags, checks.fit(bags)).any()
     clear = replace(vote, X=two[:, None] + 0.1 * plain)
+    clear_bags = replace(bags, X=two[:, None] + 0.1 * plain)
+    assert checks._decided(clear_bags, checks.fit(clear_bags)).all()
     assert checks._decided(clear, checks.fit(clear)).all()
 
 

@@ -55,3 +55,10 @@ def test_distinct_rows_have_the_weight_of_their_set():
     for row, weight in zip(rows, total, strict=True):
         assert weight == pytest.approx(weights[(X[row] == X).all(axis=1)].sum())
     assert total.sum() == pytest.approx(weights.sum())
+
+
+def test_numbers_as_objects_have_the_hashes_of_numbers():
+    X = np.random.default_rng(0).normal(size=(9, 3))
+    np.testing.assert_array_equal(row_hashes(X.astype(object)), row_hashes(X))
+    words = np.array([["1"], ["1.0"], ["one"]], dtype=object)
+    assert len(set(row_hashes(words))) == 3

@@ -333,7 +333,8 @@ class DenseRows:
         np.fill_diagonal(between, np.inf)
         half = 0.5 * np.sqrt(np.maximum(between.min(axis=1), 0.0)) * (1 - 1e-6)
         kept = [moves, farthest, half, 2 * self.rounding * squares, self.rounding * np.sqrt(squares)]
-        return np.column_stack(kept).astype(np.float32)
+        with np.errstate(over="ignore"):  # a distance beyond all rows, or a move that leaves no bound
+            return np.column_stack(kept).astype(np.float32)
 
     def move(self) -> None:
         """Every centre to the mean of its rows; one without rows stays."""

@@ -190,7 +190,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
         targets, first = [first.rowspace.gathered(y) for y in targets], first.part(slice(None))
     parts = decompose(first) if first.design.in_memory else LeftOutInPasses.of(first)
     # Rows that are all alike leave only rounding; every C is then the same.
-    rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
+    rounding = len(first.y) * np.finfo(float).eps * float(first.weights @ first.design.squared_rows())
     largest = float(parts.values.max(initial=0.0))
     scale = largest if largest > rounding else 1.0
     # From where the largest direction is shrunk to a tenth to where ones ten million times smaller count nearly fully.

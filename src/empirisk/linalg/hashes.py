@@ -1,5 +1,6 @@
 """Hashes of rows, in every kind of table, and sets of equal rows in an order that depends on their content alone."""
 
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -35,6 +36,9 @@ def _numbers(column: NDArray) -> Array:
     """A column as floats: its numbers, or numbers for its distinct values where it holds text."""
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
+    if not any(isinstance(value, str) for value in column):
+        with suppress(TypeError, ValueError):  # numbers as objects stand in the order of numbers
+            return column.astype(np.float64)
     return np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
 
 

@@ -157,3 +157,13 @@ def test_where_no_step_is_safe_the_place_stays_and_the_method_is_stuck(monkeypat
     method.step()
     assert method.stuck
     assert method.here is before
+
+
+def test_a_step_whose_product_with_the_balance_is_zero_is_none(monkeypatch):
+    problem, _ = make("hinge", "l2", 1.0)
+    method = PrimalDual(Scaling(problem), problem.origin())
+    method.balance, before = 1e-200, method.here
+    monkeypatch.setattr(method, "_longest", lambda here, there: 1e-200)
+    method.step()
+    assert method.stuck
+    assert method.here is before

@@ -1,4 +1,4 @@
-"""Proximal Newton asked for by name, where losses and penalties have corners: it comes to the minimum that others find."""
+"""Proximal Newton by name, where losses and penalties have corners: it comes to the minimum that others find."""
 
 import numpy as np
 import pytest

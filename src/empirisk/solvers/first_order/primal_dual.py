@@ -66,7 +66,7 @@ class PrimalDual:
             self.length = min(shrunk, (1 + (self.steps + 1) ** -0.6) * length)
             if length <= limit:
                 break
-            if not self.length > 0:  # products of huge numbers have left no step that is safe
+            if not self.length * self.balance > 0:  # products of huge numbers have left no step that is safe
                 there = self.here
                 break
         rests = np.array_equal(there.x, self.here.x) and np.array_equal(there.u, self.here.u)
