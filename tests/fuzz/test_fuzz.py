@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import empirisk as er
 from empirisk.clusters import kmeans, mixture
-from tests.fuzz import cases, checks, machines, parts
+from tests.fuzz import cases, checks, machines, parts, undecided
 
 #: Run by `make test-all`.
 pytestmark = pytest.mark.long
@@ -124,20 +124,20 @@ def test_starts_of_metrics_and_votes_that_rounding_decides_are_told():
         return cases.Case(0, machine, X, two, None, "")
 
     round_rows = np.vstack([np.eye(4), -np.eye(4)])
-    assert checks._begins_anywhere(cases.Case(0, er.ContrastiveMetric(n_components=2), round_rows, two[:8], None, ""))
-    assert not checks._begins_anywhere(case(er.ContrastiveMetric(n_components=2), plain))
-    assert not checks._begins_anywhere(case(er.LargeMarginMetric(n_components=2), plain))
-    assert checks._begins_anywhere(case(er.LargeMarginMetric(n_components=2), whole))
-    assert not checks._begins_anywhere(case(er.LargeMarginMetric(), whole))
+    assert undecided.begins_anywhere(cases.Case(0, er.ContrastiveMetric(n_components=2), round_rows, two[:8], None, ""))
+    assert not undecided.begins_anywhere(case(er.ContrastiveMetric(n_components=2), plain))
+    assert not undecided.begins_anywhere(case(er.LargeMarginMetric(n_components=2), plain))
+    assert undecided.begins_anywhere(case(er.LargeMarginMetric(n_components=2), whole))
+    assert not undecided.begins_anywhere(case(er.LargeMarginMetric(), whole))
     vote = case(er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier(max_depth=2)]), np.zeros((20, 2)))
-    assert not checks._decided(vote, checks.fit(vote)).any()
+    assert not undecided.decided(vote, checks.fit(vote)).any()
     bag = er.BaggingClassifier(er.LogisticRegression(), 3, bootstrap=False, max_features=1, random_state=0)
     bags = replace(vote, machine=bag)
-    assert not checks._decided(bags, checks.fit(bags)).any()
+    assert not undecided.decided(bags, checks.fit(bags)).any()
     clear = replace(vote, X=two[:, None] + 0.1 * plain)
     clear_bags = replace(bags, X=two[:, None] + 0.1 * plain)
-    assert checks._decided(clear_bags, checks.fit(clear_bags)).all()
-    assert checks._decided(clear, checks.fit(clear)).all()
+    assert undecided.decided(clear_bags, checks.fit(clear_bags)).all()
+    assert undecided.decided(clear, checks.fit(clear)).all()
 
 
 def test_what_is_missing_is_missing_in_columns_that_are_handed_on():
@@ -156,7 +156,7 @@ def test_rows_drawn_by_their_places_are_the_same_in_every_format():
     X, y = random.normal(size=(30, 3)), random.normal(size=30)
     case = cases.Case(0, er.ForestRegressor(3, random_state=0), X, y, None, "")
     outcome = checks.fit(case)
-    assert checks._learns_from_rows(case)
+    assert undecided.learns_from_rows(case)
     assert not list(checks._format_does_not_matter(case, outcome))
     outcome.machine = clone(case.machine).set_params(random_state=1).fit(X, y)
     assert list(checks._format_does_not_matter(case, outcome))
@@ -164,8 +164,8 @@ def test_rows_drawn_by_their_places_are_the_same_in_every_format():
 
 def test_waves_of_numbers_without_digits_are_told():
     case = cases.make(300024546)  # rows of 1e30, and random waves of them
-    assert checks._learns_from_rows(case)
-    assert not checks._learns_from_rows(replace(case, X=np.arange(96.0).reshape(8, 12)))
+    assert undecided.learns_from_rows(case)
+    assert not undecided.learns_from_rows(replace(case, X=np.arange(96.0).reshape(8, 12)))
 
 
 def test_distances_that_rounding_decides_are_told():
@@ -173,9 +173,9 @@ def test_distances_that_rounding_decides_are_told():
     random = np.random.default_rng(0)
     corners, plain = random.integers(0, 2, (20, 2)).astype(float), random.normal(size=(20, 2))
     cells = er.Hierarchical(cells=4, random_state=0)
-    assert checks._learns_from_rows(cases.Case(0, cells, corners, np.zeros(20), None, ""))
-    assert not checks._learns_from_rows(cases.Case(0, cells, plain, np.zeros(20), None, ""))
-    assert not checks._learns_from_rows(cases.Case(0, er.Hierarchical(), corners, np.zeros(20), None, ""))
+    assert undecided.learns_from_rows(cases.Case(0, cells, corners, np.zeros(20), None, ""))
+    assert not undecided.learns_from_rows(cases.Case(0, cells, plain, np.zeros(20), None, ""))
+    assert not undecided.learns_from_rows(cases.Case(0, er.Hierarchical(), corners, np.zeros(20), None, ""))
     case = cases.Case(0, er.Hierarchical(features=er.kernels.Linear()), 1e5 + plain, np.zeros(20), None, "")
     near, far = (checks.fit(case, X=case.X + shift) for shift in (0.3, 0.3 * plain))
     one = checks.fit(case)

@@ -262,6 +262,7 @@ class ProximalNewtonCourse:
 
     def _round(self, place: ProximalPoint) -> tuple[ProximalPoint, bool]:
         """Steps with one envelope, until what is left to gain is small beside what it rounds off; whether it is."""
+        settled = False
         for _ in range(STEPS_A_ROUND):
             goal = max(0.02 * self.watch.tol * self.problem.magnitude(place.primal), 0.01 * place.off)
             step, before = self.damped(place), place.value
@@ -272,7 +273,8 @@ class ProximalNewtonCourse:
             stops = self.watch(self.point(place), objective=place.primal)
             if last or stops or before - place.value <= ROUNDING * abs(before):
                 return place, True
-        return place, step.promised <= 0.01 * (place.primal - place.value)
+            settled = step.promised <= 0.01 * (place.primal - place.value)
+        return place, settled
 
     # --- one step -----------------------------------------------------------------------------------------------------
 
