@@ -14,7 +14,6 @@ from numba.core.types.functions import BaseFunction
 from numba.core.typing.context import BaseContext
 from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
-import empirisk.linalg.numba_internals  # noqa: F401 - it lets Numba use them
 from empirisk.linalg import numba_faster
 
 NUMBERS = [types.int64, types.uint64, types.int32, types.uint8, types.float64, types.float32, types.boolean]
@@ -59,6 +58,13 @@ def blocks():
     return interpreter.Interpreter(identity).interpret(bytecode.ByteCode(identity)).blocks
 
 
+@pytest.fixture
+def used():
+    with numba_faster.twins():
+        yield
+
+
+@pytest.mark.usefixtures("used")
 def test_variables_of_instructions_are_found_in_their_order(blocks):
     statements = [one for block in blocks.values() for one in block.body]
     assert len(statements) > 30
@@ -66,6 +72,7 @@ def test_variables_of_instructions_are_found_in_their_order(blocks):
         assert [id(variable) for variable in one.list_vars()] == [id(variable) for variable in naive(one)]
 
 
+@pytest.mark.usefixtures("used")
 @pytest.mark.parametrize("function", OPERATORS)
 def test_operators_have_the_types_that_numba_finds(function, monkeypatch):
     def signatures():
@@ -88,6 +95,7 @@ def test_operators_have_the_types_that_numba_finds(function, monkeypatch):
     assert len(set(ours)) > 2
 
 
+@pytest.mark.usefixtures("used")
 def test_types_have_the_sizes_that_llvm_says():
     context = cpu_target.target_context
     for kind in KINDS:
@@ -106,6 +114,7 @@ def test_no_class_is_registered_with_a_type_of_numba():
     assert not [kind for kind in below(types.Type) if _get_dump(kind)[0]]
 
 
+@pytest.mark.usefixtures("used")
 def test_instructions_pass_through_the_handler_in_order(blocks):
     class Handler:
         def on_assign(self, states, one):
@@ -129,3 +138,11 @@ def test_garbage_is_collected_as_before_in_the_end(threshold):
         assert gc.get_threshold() == (threshold, 5, 5)
     finally:
         gc.set_threshold(*before)
+
+
+def test_numba_has_its_own_again_after_a_loop_was_compiled():
+    asked = (type(types.Type), "__instancecheck__"), (BaseFunction, "get_call_type"), (ssa, "_run_ssa_block_pass")
+    before = [vars(owner).get(name) for owner, name in asked]
+    with numba_faster.twins():
+        assert all(vars(owner).get(name) is not known for (owner, name), known in zip(asked, before, strict=True))
+    assert [vars(owner).get(name) for owner, name in asked] == before

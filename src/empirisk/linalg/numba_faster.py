@@ -1,7 +1,7 @@
 """Steps of Numba's compiler that take most of its time for nothing, done without; what is compiled is the same.
 
-Three quarters of what a user waits for at the first fit ever is Numba's Python, not LLVM. All of this replaces
-internals of Numba by twins that give the same answers.
+Three quarters of what a user waits for at the first fit ever is Numba's Python, not LLVM. Twins that give the same
+answers stand for internals of Numba while a loop of ours is compiled, and for nobody else's.
 """
 
 import gc
@@ -181,9 +181,10 @@ def fewer_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def install() -> None:
-    """Let Numba use all of these."""
-    twins: dict[tuple[Any, str], Callable] = {
+@contextmanager
+def twins() -> Iterator[None]:
+    """Let Numba use all of these. It compiles under a lock, so that loops of others never meet them."""
+    found: dict[tuple[Any, str], Callable] = {
         # Numba's types are abstract base classes, to which none is registered: Python's own answer is the same.
         (type(types.Type), "__instancecheck__"): type.__instancecheck__,
         (TargetConfig, "values"): _values,
@@ -194,5 +195,14 @@ def install() -> None:
         (BaseTargetContext, "get_abi_sizeof"): _abi_size,
         (ssa, "_run_ssa_block_pass"): _ssa_pass,
     }
-    for (owner, name), twin in twins.items():
-        setattr(owner, name, twin)
+    before = {(owner, name): vars(owner).get(name) for owner, name in found}
+    try:
+        for (owner, name), twin in found.items():
+            setattr(owner, name, twin)
+        yield
+    finally:
+        for (owner, name), known in before.items():
+            if known is None:  # it was inherited
+                delattr(owner, name)
+            else:
+                setattr(owner, name, known)

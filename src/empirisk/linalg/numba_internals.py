@@ -36,9 +36,6 @@ from empirisk.places import home_is_known, private_folder
 # --- compiling --------------------------------------------------------------------------------------------------------
 
 
-numba_faster.install()
-
-
 class _Whole(JITCodeLibrary):
     """Code of a loop with all that it calls; Ctrl-C is asked for between two steps of the work on it."""
 
@@ -108,7 +105,7 @@ class _WholeCompiler(Compiler):
         return pipelines
 
     def _compile_core(self) -> Any:
-        with numba_faster.fewer_collections():
+        with numba_faster.twins(), numba_faster.fewer_collections():
             return super()._compile_core()
 
 
