@@ -33,9 +33,11 @@ PRIOR_ROWS = 3.0  # rows at the ends of the range that ask for a slope of zero i
 FLAT = 1e-12  # a column whose values in a leaf lie within this part of their size is constant there
 #: What is known of a column in a leaf: its slope, its mean there, the least and the largest value.
 SLOPE, CENTRE, LEAST, LARGEST = range(4)
-#: A leaf to be fitted: its rows and the buffer they are in, its columns, its constant; at last whether it has slopes.
+#: A leaf to be fitted: its rows and the buffer they are in, its columns, whether slopes are added to the scores, and at
+#: last whether it has slopes; its constant, and penalty and rate of all leaves.
 LEAF = np.dtype(
-    [(name, np.int64) for name in ("buffer", "start", "stop", "first", "last", "sloped")] + [("constant", np.float64)]
+    [(name, np.int64) for name in ("buffer", "start", "stop", "first", "last", "add", "sloped")]
+    + [(name, np.float64) for name in ("constant", "penalty", "rate")]
 )
 
 
@@ -92,12 +94,13 @@ def fit_slopes(
     leaves["first"] = leaves["last"] - sizes
     leaves["buffer"], leaves["start"] = tree["depth"][places] & 1, tree["start"][places]
     leaves["stop"], leaves["constant"] = tree["stop"][places], tree["value"][places] / rate
+    leaves["penalty"], leaves["rate"], leaves["add"] = penalty, rate, add
     values, most = np.zeros((len(columns), 4)), int(sizes.max(initial=0))
 
     def run(leaf: int) -> None:
         room = np.zeros((FOLDS + 2, most, most + 2))
         own = slice(leaves["first"][leaf], leaves["last"][leaf])
-        slope_leaf(leaves[leaf : leaf + 1], X, data, rows, columns[own], values[own], fold, penalty, rate, add, room)
+        slope_leaf(leaves[leaf : leaf + 1], X, data, rows, columns[own], values[own], fold, room)
 
     parallel_map(run, range(len(leaves)))
     sloped = leaves["sloped"] != 0
@@ -206,7 +209,7 @@ def loss_of(products, values):
 
 
 @plain_loop
-def slope_leaf(leaves, X, data, rows, columns, values, fold, penalty, rate, add, room):
+def slope_leaf(leaves, X, data, rows, columns, values, fold, room):
     """Fit the slopes of one leaf, judge them, and add what they say to the scores; see `fit_slopes`.
 
     ``room`` holds the products of each fold, those of all rows, and room for a factor.
@@ -228,18 +231,18 @@ def slope_leaf(leaves, X, data, rows, columns, values, fold, penalty, rate, add,
                 for j in range(size + 1):
                     whole[i, j] += room[k, i, j]
         for k in range(folds):
-            solve_slopes(whole, room[k], penalty, values, work)
+            solve_slopes(whole, room[k], leaf.penalty, values, work)
             change += loss_of(room[k], values)
         room[0] = 0.0
     if change > 0.0 or change != change:
         return
-    solve_slopes(whole, room[0], penalty, values, work)
+    solve_slopes(whole, room[0], leaf.penalty, values, work)
     for k in range(size):
-        values[k, SLOPE] *= rate
+        values[k, SLOPE] *= leaf.rate
         if not abs(values[k, SLOPE]) < np.inf:
             return
     leaf.sloped = 1
-    if add:
+    if leaf.add:
         for row in own:
             data[SCORE, row] += line_at(X, row, columns, values)
 
