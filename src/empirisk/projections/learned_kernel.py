@@ -57,7 +57,8 @@ class LearnedKernel(Kernel):
     The f_l minimise  sum_l ( R(w_l) + C sum_i c_i p_l(x_i) loss(y_i, f_l(x_i)) ), a problem for each leaf, and the
     certificate adds up their objectives and bounds. By convexity the losses of f are not larger. A leaf has k + 1 for
     its kernel, in the place of an intercept; b is the best constant of the targets of a regression, and 0 of classes.
-    Time and memory grow with the number of rows, where one machine would take its cube and its square.
+    Time and memory grow with the number of rows, where one machine would take its cube and its square. ``C="cv"`` is
+    chosen before, by one machine on all rows: give a number instead where rows are many.
     ``maps.Nystrom(LearnedKernel())`` learns one metric and is fitted on landmarks: quicker, and less exact.
 
     Parameters

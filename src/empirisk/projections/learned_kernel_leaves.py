@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 #: The rows of a node, and their shares in it; its direction, and where its sides begin and end to be joined.
 Node = tuple[NDArray[np.intp], Array]
 Split = tuple[Array, float, float]
+Found = TypeVar("Found")
 
 #: The share of the rows of a node that both of its sides learn from: so many on either side of the split are joined.
 OVERLAP = 0.1
@@ -178,6 +180,12 @@ def _divided(shares: Any, X: Any, directions: Array, starts: Array, ends: Array)
     return np.stack([shares * (1.0 - right), shares * right], axis=2).reshape(len(X), 2 * len(directions))
 
 
+def _collected(found: Found) -> Found:
+    """What was found, once the designs that are gone are collected: they refer to themselves, and hold matrices."""
+    gc.collect()
+    return found
+
+
 def _sides(X: NDArray, node: Node, split: Split) -> list[Node]:
     """The rows of both sides of a node that are in them to more than a negligible share."""
     inside, share = node
@@ -225,7 +233,8 @@ class LeafFits:
             left = rest.left()
             own = Deadline(None if left is None else left / (len(nodes) - number))
             leaf = self._leaf(self.used[inside], share)
-            leaves.append(leaf.fitted(replace(self.run, deadline=own), rest.reason if rest() and number else ""))
+            ended = rest.reason if rest() and number else ""
+            leaves.append(_collected(leaf.fitted(replace(self.run, deadline=own), ended)))
         tree.members_ = [leaf.kernel for leaf in leaves]
         return tree, *self._joined(tree, leaves)
 
@@ -238,7 +247,7 @@ class LeafFits:
         different[np.unique(row_hashes(X), return_index=True)[1]] = True
         nodes = [(np.arange(len(X)), np.ones(len(X)))]
         for _ in range(depth(int(np.count_nonzero(different)), self.given.leaf_size)):
-            level = [self._split(inside, different) for inside, _ in nodes]
+            level = [_collected(self._split(inside, different)) for inside, _ in nodes]
             nodes = [side for node, split in zip(nodes, level, strict=True) for side in _sides(X, node, split)]
             splits += level
         tree = JoinedLeaves()
@@ -288,7 +297,7 @@ class LeafFits:
         kernel = clone(self.kernel).fit(X if len(X) else self.X[:1])
         return Leaf(rows, kernel, on_design(GramDesign(kernel, kernel.prepare(X), X), parts))
 
-    def _joined(self, tree: JoinedLeaves, leaves: list[Leaf]) -> tuple[list[Problem], list[Fit]]:
+    def _joined(self, tree: JoinedLeaves, leaves: list[FittedLeaf]) -> tuple[list[Problem], list[Fit]]:
         """The problems on the rows of all leaves, and the fits of the leaves as one."""
         starts = np.cumsum([0, *(len(leaf.rows) for leaf in leaves)])
         origins = np.concatenate([leaf.rows for leaf in leaves])
@@ -299,34 +308,45 @@ class LeafFits:
         whole.origins = origins
         problems, fits = [], []
         for k, (problem, level) in enumerate(zip(self.problems, self.levels, strict=True)):
-            own = [leaf.problems[k] for leaf in leaves]
-            rows = np.concatenate([start + part.rows for start, part in zip(starts, own, strict=False)])
-            y, weights = (np.concatenate([getattr(part, name) for part in own]) for name in ("y", "weights"))
+            places, y, weights = map(np.concatenate, zip(*(leaf.parts[k] for leaf in leaves), strict=True))
+            rows = places + np.repeat(starts[:-1], [len(leaf.parts[k][0]) for leaf in leaves])
             y = y + level if problem.loss.residual_form else y
             problems.append(replace(problem, design=whole.rows(rows), y=y, weights=weights, rows=rows))
             fits.append(_one_fit([leaf.fits[k] for leaf in leaves], level))
         return problems, fits
 
 
+class FittedLeaf(NamedTuple):
+    """The rows of a leaf, its kernel, and of each problem the places among them, the targets, the weights, the fit.
+
+    No problem is kept: its design may hold a matrix.
+    """
+
+    rows: NDArray[np.intp]
+    kernel: LearnedKernel
+    parts: list[tuple[NDArray, NDArray, NDArray]]
+    fits: list[Fit]
+
+
 @dataclass
 class Leaf:
-    """Rows that learn together: where they stand among all, their kernel, the problems on them, and their fits."""
+    """Rows that learn together: where they stand among all, their kernel, and the problems on them."""
 
-    rows: NDArray
+    rows: NDArray[np.intp]
     kernel: LearnedKernel
     problems: list[Problem]
-    fits: list[Fit] = field(default_factory=list)
 
-    def fitted(self, run: SolverRun, ended: str) -> Leaf:
+    def fitted(self, run: SolverRun, ended: str) -> FittedLeaf:
         """The leaf with its metric learned, and a machine for each problem; with none where the work has ``ended``."""
         asked = [problem for problem in self.problems if len(problem.y)]
         if asked and not ended:
-            fits = iter(self.kernel.learn_with(asked, run)[1])
-            self.fits = [next(fits) if len(problem.y) else _unbegun(problem, "") for problem in self.problems]
+            found = iter(self.kernel.learn_with(asked, run)[1])
+            fits = [next(found) if len(problem.y) else _unbegun(problem, "") for problem in self.problems]
         else:
             self.kernel.end(ended)
-            self.fits = [_unbegun(problem, ended) for problem in self.problems]
-        return self
+            fits = [_unbegun(problem, ended) for problem in self.problems]
+        parts = [(problem.places, problem.y, problem.weights) for problem in self.problems]
+        return FittedLeaf(self.rows, self.kernel, parts, fits)
 
 
 def _level(problem: Problem) -> Array | float:
