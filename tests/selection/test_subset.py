@@ -253,3 +253,12 @@ X, Y = draw(0)
 def test_bad_settings_are_refused_in_a_sentence(ask, message):
     with pytest.raises(EmpiriskError, match=message):
         ask()
+
+
+def test_a_tolerance_is_part_of_the_gap():
+    """Subsets that are better by less than ``tol`` were not looked at, so that none of them is ruled out."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 12))
+    y = X @ random.normal(size=12) + 3 * random.normal(size=40)
+    found = er.selection.BestSubset(6, tol=0.2).fit(X, y).certificate_
+    assert found.gap >= 0.2 * found.primal * (1 - 1e-9)
