@@ -21,8 +21,8 @@ from benchmarks.tables import TABLES as KNOWN
 
 TABLES = ("california_housing", "kin8nm", "protein_casp", "letter", "spambase")
 MANY = ("california_housing", "protein_casp", "letter")
-MOST = 12_800
-CS = (2.0, 20.0, 200.0)
+#: Rows that are learned from at the most, and values of C of which the best on rows held out is taken.
+MOST, CS = 12_800, (2.0, 20.0, 200.0)
 #: The C with which `learn` begins.
 C = 20.0
 SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
