@@ -25,6 +25,15 @@ def size(rows=1000, columns=10, classes=2, sparse=False):
     return Size(rows, columns, 10.0, classes, sparse, 0)
 
 
+@pytest.mark.parametrize(("rows", "classes", "refit"), [(15_000, 9, True), (7_000, 40, True), (200_000, 2, False)])
+def test_boosting_that_stops_early_learns_from_all_rows_at_last_where_they_are_few(rows, classes, refit):
+    boosting = next(one for one in candidates.candidates_for(True) if one.name == "boosting")
+    machines = boosting.machines(candidates.Size(rows, 12, 12.0, classes, False, 0))
+    plain = [one for one in machines if hasattr(one, "early_stopping")]
+    assert plain
+    assert {(one.early_stopping, one.refit) for one in plain} == {(True, refit)}
+
+
 def test_trees_play_on_sparse_tables_that_fit():
     for name in ("tree", "forest", "boosting"):
         assert BY_NAME[name].reason_not_to_run(size(columns=1000, sparse=True)) == ""

@@ -33,6 +33,7 @@ MAX_DENSE_ENTRIES = 50_000_000
 #: Classes from which fewer settings are tried, no machine is fitted for each of them, and one setting must do.
 SOME_CLASSES, MAX_ONE_AGAINST_REST, MANY_CLASSES = 5, 10, 30
 LARGE = 100_000  # rows times classes: on fewer, early stopping would take rows away that are needed
+REFIT_ROWS = 50_000  # of fewer, the rows that early stopping has taken away are learned from afterwards
 TREE_ROWS = 50_000  # enough for a deep tree; the forest sees all rows together
 #: Times the median that the mean of amounts is at the least where they have a long tail.
 SKEWED = 1.2
@@ -327,7 +328,7 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     # one; more rounds the slower the rate. Each was the best of some table by folds of its training rows.
     shy = {"learning_rate": 0.05, "max_leaf_nodes": 15, "subsample": 0.8, "max_features": 0.5, **_usual(size)}
     full = {"learning_rate": 0.1, "max_leaf_nodes": 31, **_usual(size)}
-    early = {"early_stopping": True, "n_iter_no_change": _patience(size)}
+    early = {"early_stopping": True, "n_iter_no_change": _patience(size), "refit": size.rows < REFIT_ROWS}
     if size.classes > MANY_CLASSES:  # every round grows a tree for each class
         return [full | early | {"n_estimators": 60, "max_leaf_nodes": 15}]
     if size.rows * max(size.classes, 1) > 300_000:  # a setting takes minutes, so that there is time for one
