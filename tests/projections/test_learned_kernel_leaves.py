@@ -1,5 +1,6 @@
 """Leaves of a learned kernel: the soft join and the fits in the leaves by brute force, and identities."""
 
+import gc
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ import empirisk as er
 from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import Limits, SolverRun
+from empirisk.maps.implicit import GramDesign
 from empirisk.projections.learned_kernel_leaves import JoinedLeaves, LeafFits
 from tests.callbacks import Watching
 from tests.estimator_checks import check_contract
@@ -257,6 +259,17 @@ def test_rows_that_are_all_equal_stay_together():
     rows = np.repeat([[1.0, 2.0], [3.0, 4.0]], 30, axis=0) + np.concatenate([np.zeros((30, 2)), np.eye(30)[:, :2]])
     machine = er.Ridge(C=5.0, features=er.LearnedKernel("gaussian", leaf_size=20)).fit(rows, rows[:, 0])
     assert np.isfinite(machine.predict(rows)).all()
+
+
+def test_designs_of_leaves_are_gone_without_the_collector():
+    """They hold matrices, so that the memory of all leaves would wait for it."""
+    gc.collect()
+    gc.disable()
+    try:
+        er.Ridge(features=er.LearnedKernel("gaussian", rounds=1, leaf_size=60)).fit(X, F)
+        assert not [one for one in gc.get_objects() if isinstance(one, GramDesign)]
+    finally:
+        gc.enable()
 
 
 def test_contract():

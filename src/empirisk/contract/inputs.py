@@ -64,7 +64,7 @@ def _stored(values: Any) -> NDArray:
     return numbers.T if numbers.flags.f_contiguous else numbers
 
 
-def _sum_of_squares(numbers: NDArray) -> float:
+def _sum_of_squares(numbers: Any) -> float:
     """In threads; infinite where it overflows, and NaN where there is one."""
 
     def run(rows: slice) -> float:

@@ -151,6 +151,8 @@ class GramDesign(Design):
     ----------
     origins : array or None
         Where each sample stands in the user's data, if some of them are here several times.
+    whole : GramDesign or None
+        The design that this one is a part of.
 
     Examples
     --------
@@ -163,14 +165,19 @@ class GramDesign(Design):
 
     def __init__(self, kernel: Kernel, items: Any, source: Any = None, centres: Any = None):
         self.kernel, self.source = kernel, source
-        self.root: GramDesign = self
         self.origins: NDArray[np.intp] | None = None
         self._given, self._centres = items, centres
         self._places: NDArray | None = None
         self._known: list[tuple[Array, Array]] = []
+        self.whole: GramDesign | None = None
         self._within: tuple[GramDesign, NDArray] | None = None
         self._multiply: Callable[[Array], Array] | None = None
         self.shape = (size(items), size(items if centres is None else centres))
+
+    @property
+    def root(self) -> "GramDesign":
+        """The design that this one is a part of, or itself: it keeps no reference to itself, and is gone when it is."""
+        return self if self.whole is None else self.whole
 
     @lazy
     def items(self) -> Any:
@@ -330,7 +337,7 @@ class GramDesign(Design):
         places = np.arange(self.shape[0])[chosen]
         inside = places if self._places is None else self._places[places]
         part = self.like(Chosen(self.root.items, inside))
-        part.root, part._places, part._within = self.root, inside, (self, chosen)
+        part.whole, part._places, part._within = self.root, inside, (self, chosen)
         return part
 
     def cross_design(self, chosen, trained):

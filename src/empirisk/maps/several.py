@@ -182,7 +182,7 @@ class MemberKernels:
         fixed = clone(kernel)
         fixed.kernels_, fixed.beta_ = kernel.kernels_, beta
         design = GramDesign(fixed, self._design.items, self._design.source)
-        design.root = self._design.root
+        design.whole = self._design.root
         if self._kept:
             design.matrix = np.zeros(self._design.shape)
             for m in np.flatnonzero(beta):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 #: The rows of a node, and their shares in it; its direction, and where its sides begin and end to be joined.
 Node = tuple[NDArray[np.intp], Array]
 Split = tuple[Array, float, float]
-Found = TypeVar("Found")
 
 #: The share of the rows of a node that both of its sides learn from: so many on either side of the split are joined.
 OVERLAP = 0.1
@@ -180,12 +178,6 @@ def _divided(shares: Any, X: Any, directions: Array, starts: Array, ends: Array)
     return np.stack([shares * (1.0 - right), shares * right], axis=2).reshape(len(X), 2 * len(directions))
 
 
-def _collected(found: Found) -> Found:
-    """What was found, once the designs that are gone are collected: they refer to themselves, and hold matrices."""
-    gc.collect()
-    return found
-
-
 def _sides(X: NDArray, node: Node, split: Split) -> list[Node]:
     """The rows of both sides of a node that are in them to more than a negligible share."""
     inside, share = node
@@ -234,7 +226,7 @@ class LeafFits:
             own = Deadline(None if left is None else left / (len(nodes) - number))
             leaf = self._leaf(self.used[inside], share)
             ended = rest.reason if rest() and number else ""
-            leaves.append(_collected(leaf.fitted(replace(self.run, deadline=own), ended)))
+            leaves.append(leaf.fitted(replace(self.run, deadline=own), ended))
         tree.members_ = [leaf.kernel for leaf in leaves]
         return tree, *self._joined(tree, leaves)
 
@@ -247,7 +239,7 @@ class LeafFits:
         different[np.unique(row_hashes(X), return_index=True)[1]] = True
         nodes = [(np.arange(len(X)), np.ones(len(X)))]
         for _ in range(depth(int(np.count_nonzero(different)), self.given.leaf_size)):
-            level = [_collected(self._split(inside, different)) for inside, _ in nodes]
+            level = [self._split(inside, different) for inside, _ in nodes]
             nodes = [side for node, split in zip(nodes, level, strict=True) for side in _sides(X, node, split)]
             splits += level
         tree = JoinedLeaves()
