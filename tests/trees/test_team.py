@@ -9,6 +9,7 @@ from empirisk.trees.binned import together
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import ROOM, RULES, unit
 from empirisk.trees.binned.together import TeamGrower
+from empirisk.trees.linear_leaves import GrownTree
 from empirisk.trees.rounds import add_trees
 from empirisk.trees.target_statistics import Packing
 from tests.trees import naive_boost
@@ -108,7 +109,7 @@ def test_the_finished_tree_leads_rows_to_their_leaves(some):
     bench = Bench(X, 20, categories=[0, 0, 0, 80])
     tree = bench.grow(random.normal(size=300), np.ones(300), rows)
     found, expected = np.zeros((1, 300)), np.zeros(300)
-    add_trees([tree], Packing(bench.binning), X, found)
+    add_trees([GrownTree(tree)], Packing(bench.binning), X, found)
     for leaf in tree[tree["left"] < 0]:
         expected[bench.grower.rows(leaf)] = leaf["value"]
     seen = slice(None) if rows is None else rows
@@ -198,6 +199,6 @@ def test_monotone_trees_keep_their_order():
     bench = Bench(X, 31, monotone=[1, 0])
     tree = bench.grow(g, np.ones(2000), l2=0.1)
     grid, found = np.column_stack([np.linspace(-4, 4, 200), np.zeros(200)]), np.zeros((1, 200))
-    add_trees([tree], Packing(bench.binning), grid, found)
+    add_trees([GrownTree(tree)], Packing(bench.binning), grid, found)
     assert (np.diff(found[0]) >= 0).all()
     assert found[0, -1] > found[0, 0]

@@ -165,10 +165,12 @@ class TableEncoder(TransformerMixin, Estimator):
     def coordinate_places(self) -> list[tuple[int, int]]:
         """Which of the numbers are a latitude, and the longitude beside it."""
         place = {column.name: number for number, column in enumerate(self.schema.used)}
-        pairs = coordinate_pairs(self.schema)
-        # The number itself comes before the flag of missing ones.
-        first = [int(np.argmax(self.sources_ == number)) for number in range(len(place))]
-        return [(first[place[one]], first[place[other]]) for one, other in pairs]
+
+        def first(name: str) -> int:
+            """The number itself, which comes before the flag of missing ones."""
+            return int(np.argmax(self.sources_ == place[name]))
+
+        return [(first(one), first(other)) for one, other in coordinate_pairs(self.schema)]
 
     def levels(self, name: str) -> list[str]:
         """The frequent words of a column, the most frequent first; none where it is no column of words."""
