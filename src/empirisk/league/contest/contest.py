@@ -58,6 +58,10 @@ class Means:
     tell: Tell
     precompile: PrecompileProcesses
 
+    def tell_doing(self, what: str) -> None:
+        """Tell what is being done."""
+        self.tell("doing", what)
+
 
 class Contest:
     """What a contest is made of, put together for a table.
@@ -82,6 +86,7 @@ class Contest:
     def __init__(self, plan: Plan, request: Request, metric: Metric, candidates: Sequence[Candidate], means: Means):
         self.plan, self.request, self.metric, self._candidates = plan, request, metric, candidates
         self.budget, self.interrupts, self._means = means.budget, means.interrupts, means
+        self.tell = means.tell_doing  # no method of the contest, whose rows would stay where one is kept
         classes = 0 if plan.classes is None else len(plan.classes)
         folds = EncodedFolds(plan.frame[plan.train], plan.y[plan.train], plan.encoder, plan.folds, request.seed)
         self.store = FoldStore(means.journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
@@ -110,10 +115,6 @@ class Contest:
             metric, self.budget, self.store, self.interrupts, lambda: self._compiling.seconds, self._ahead
         )
         self._plays = SideBySide(player, self.budget, self.schedule.coming, self._say)
-
-    def tell(self, what: str) -> None:
-        """Tell what is being done."""
-        self._means.tell("doing", what)
 
     def run(self) -> list[CandidateResult]:
         """How everyone did, best first."""
