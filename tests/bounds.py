@@ -231,6 +231,8 @@ def tree_fits() -> Fits:
     yield "boosting in a team", fit(er.BoostingClassifier(n_estimators=2, max_leaf_nodes=4), large, np.tile(TWO, 1200))
     yield "boosting in blocks", in_blocks
     yield "boosting of three", fit(er.BoostingClassifier(n_estimators=3), holes, THREE)
+    yield "boosting of lines", fit(er.BoostingRegressor(n_estimators=3, leaves="linear", min_samples_leaf=2), holes)
+    yield "boosting of some lines", fit(er.BoostingRegressor(n_estimators=3, leaves="auto", early_stopping=True), X)
     yield "boosting with rules", fit(er.BoostingRegressor(n_estimators=3, monotonic_cst=[1, 0, 0, 0]))
     yield (
         "boosting deep",
