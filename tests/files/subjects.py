@@ -9,7 +9,7 @@ import polars as pl
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     LabelBinarizer,
     LabelEncoder,
@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
 
 import empirisk as er
 from empirisk.kernels.strings import Spelled
+from empirisk.league.rows.encodings import encoders, pipeline_of
 from empirisk.maps.recipes import BoxCox, Logarithm
 from empirisk.tables.spread import Errors, learn_spread
 from tests import catalog, kernel_catalog
@@ -131,6 +132,15 @@ def with_spread(learn: Callable[..., Errors] | None = None) -> tuple[Any, Any]:
     errors = learn(predicted, truth) if learn else learn_spread(pipeline[0].transform(frame), predicted, truth)
     more = {"residuals": np.sort(errors.scaled), "spread": errors.spread, "limits": (0.0, 20.0)}
     return er.tables.TableModel(schema, pipeline, target, **more), frame.drop("y").head(5)
+
+
+def of_two_encodings() -> tuple[Any, Any]:
+    """A vote of a tree, which reads codes of words, and a linear machine, which reads indicators."""
+    frame = coloured().with_columns(y=pl.Series(["yes", "no", "yes", "no", "no"] * 8))
+    target, schema = er.tables.Target.of(frame, "y"), er.tables.understand(frame, without=["y"])
+    vote = er.VoteClassifier([er.TreeClassifier(max_depth=2), er.LogisticRegression()])
+    pipeline = pipeline_of(vote, encoders(er.tables.TableEncoder(schema))).fit(frame, target.values(frame))
+    return er.tables.TableModel(schema, Pipeline(pipeline.steps), target), frame.drop("y").head(5)
 
 
 def learned(name: str, target: str, *machines: str) -> Subject:
@@ -274,6 +284,7 @@ def of_tables() -> dict[str, Subject]:
             ["a", "b", "", "c"] * 9, er.KNNClassifier(1), behind=np.full((2, 1), np.nan)
         ),
         "sequences": cells(sequences(), er.LogisticRegression(), threshold=(1, 0.4)),
+        "two encodings": of_two_encodings,
         "spread": with_spread,
         "spread by prediction": lambda: with_spread(Errors.by_prediction),
         "learned classes": learned("iris", "species", "tree", "centroid"),

@@ -43,7 +43,11 @@ class JoinedEncoder(TransformerMixin, Estimator):
     array([[1.]])
     """
 
-    _state = state.State(n_features_in_=state.size("columns"), encoders_=state.several(state.part(TableEncoder)))
+    _state = state.State(
+        filled=("encoders",),
+        n_features_in_=state.size("columns"),
+        encoders_=state.several(state.part(TableEncoder), "encoders"),
+    )
 
     encoders: dict[str, TableEncoder]
 
