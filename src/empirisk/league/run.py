@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.league.candidates.everyone import candidates_for
 from empirisk.league.contest.budget import TimeBudget, pace_now
-from empirisk.league.contest.contest import Contest, Means
+from empirisk.league.contest.contest import Contest, Resources
 from empirisk.league.contest.precompile import PrecompileProcesses, nothing_compiled
 from empirisk.league.events import Tell
 from empirisk.league.origin import Origin
@@ -54,8 +54,8 @@ def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
         if journal.done:
             tell("resumed", len(journal.done))
         tell("deciding", metric)
-        means = Means(budget, journal, interrupts, tell, precompile)
-        contest = Contest(found, request, metric, candidates, means)
+        resources = Resources(budget, journal, interrupts, tell, precompile)
+        contest = Contest(found, request, metric, candidates, resources)
         with interrupts, stopping(interrupts.second.is_set):
             try:
                 return _whole(contest, paths, tell)

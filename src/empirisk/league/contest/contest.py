@@ -39,7 +39,7 @@ SMALL_TABLE = 20_000
 
 
 @dataclass(frozen=True)
-class Means:
+class Resources:
     """What a contest works with, whatever the table and the question.
 
     Parameters
@@ -72,7 +72,7 @@ class Contest:
         The table in folds, what was asked for, and the score that decides.
     candidates : sequence of Candidate
         Simplest first.
-    means : Means
+    resources : Resources
         What it works with.
 
     Attributes
@@ -83,13 +83,15 @@ class Contest:
         What was played and fitted.
     """
 
-    def __init__(self, plan: Plan, request: Request, metric: Metric, candidates: Sequence[Candidate], means: Means):
+    def __init__(
+        self, plan: Plan, request: Request, metric: Metric, candidates: Sequence[Candidate], resources: Resources
+    ):
         self.plan, self.request, self.metric, self._candidates = plan, request, metric, candidates
-        self.budget, self.interrupts, self._means = means.budget, means.interrupts, means
-        self.tell = means.tell_doing  # no method of the contest, whose rows would stay where one is kept
+        self.budget, self.interrupts, self._resources = resources.budget, resources.interrupts, resources
+        self.tell = resources.tell_doing  # no method of the contest, whose rows would stay where one is kept
         classes = 0 if plan.classes is None else len(plan.classes)
         folds = EncodedFolds(plan.frame[plan.train], plan.y[plan.train], plan.encoder, plan.folds, request.seed)
-        self.store = FoldStore(means.journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
+        self.store = FoldStore(resources.journal, folds.rows * max(classes, 1) <= SMALL_TABLE)
         self._settings = CandidateSettings(
             folds,
             classes,
@@ -101,7 +103,7 @@ class Contest:
             sampled=plan.files is not None,
         )
         self.schedule = Schedule(
-            candidates, folds, self._settings, self.budget, lambda result: means.tell("played", result), metric.sign
+            candidates, folds, self._settings, self.budget, lambda result: resources.tell("played", result), metric.sign
         )
         self._compiling = CompilationListener(self._compiles, self._not_compiled_now, self.budget.extend_turn)
         self._doing, self._curve, self._told = "", list[tuple[float, float]](), False
@@ -120,7 +122,7 @@ class Contest:
         """How everyone did, best first."""
         preload()
         # What is to be said of a fit is in the table.
-        with warnings.catch_warnings(action="ignore"), listening_to_numba(self._compiling), self._means.precompile:
+        with warnings.catch_warnings(action="ignore"), listening_to_numba(self._compiling), self._resources.precompile:
             try:
                 play = self.schedule.next()
                 while play is not None:
@@ -154,7 +156,7 @@ class Contest:
         first_rounds_over = self.schedule.seen and self.schedule.seen[-1] is self.schedule.folds
         if first_rounds_over and not self._told and self.more_time:
             self._told = True
-            self._means.tell("outlook", self.more_time)
+            self._resources.tell("outlook", self.more_time)
 
     def _answers(self, voters: Sequence[CandidateResult], folds: EncodedFolds) -> Answers | None:
         """What candidates said of the validation rows of the folds; None where what they fitted is not kept."""
@@ -188,7 +190,7 @@ class Contest:
         if only_likely():  # which is not compiled
             return
         self.tell(f"{self._doing}: compiling, once")
-        if not self._means.precompile.asked:
+        if not self._resources.precompile.asked:
             waiting = self.schedule.waiting
             # Where time is short, the first ones are compiled here meanwhile.
             order = sorted(waiting, key=lambda one: (one.early, one.turn)) if self.budget.limited else waiting[::-1]
@@ -198,7 +200,7 @@ class Contest:
                 encoding: (self._settings.size(folds, encoding), *folds.fold(0, encoding)[:2])
                 for encoding in {encoding for _, encoding in names}
             }
-            self._means.precompile.compile(names, parts)
+            self._resources.precompile.compile(names, parts)
 
     def _not_compiled_now(self) -> str:
         """Why what plays now is not compiled here: it is too late, or others come first."""
@@ -207,5 +209,5 @@ class Contest:
         left = self.budget.deadline - self.budget.now()
         if self.budget.learned and left < COMPILING_SECONDS * self.budget.slowness:
             return self.budget.refusal(np.inf)
-        later = self.schedule.may_wait and any(process.poll() is None for process in self._means.precompile.running)
+        later = self.schedule.may_wait and any(process.poll() is None for process in self._resources.precompile.running)
         return COMPILED_ELSEWHERE if later else ""
